@@ -1,0 +1,260 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// Fact is one source's answer, and when it was asked. Err is "" for an answer,
+// else why there is none; then Value is not to be used.
+type Fact[T any] struct {
+	Value T         `json:"value"`
+	At    time.Time `json:"at"`
+	Err   string    `json:"err,omitempty"`
+	// Reason is the verdict reason that Err stands for: unreachable, stale,
+	// no_privilege, extension_unavailable or wrong_endpoint.
+	Reason Reason `json:"reason,omitempty"`
+}
+
+// OK reports whether there is an answer.
+func (f Fact[T]) OK() bool { return f.Err == "" && !f.At.IsZero() }
+
+// NodeRead is one complete read of one node.
+type NodeRead struct {
+	Node       cluster.Node        `json:"node"`
+	Slots      []cluster.Slot      `json:"slots"`
+	Walsenders []cluster.Walsender `json:"walsenders"`
+}
+
+// Observation is what one cycle saw.
+type Observation struct {
+	Begun     time.Time                 `json:"begun"`
+	Cycle     uint64                    `json:"cycle"`
+	Topology  Fact[cluster.Topology]    `json:"topology"`
+	Nodes     map[string]Fact[NodeRead] `json:"nodes"`
+	Snapshots map[string][]byte         `json:"-"` // per slot: the file at the restart_lsn of this cycle's read
+}
+
+// Policy is the part of the configuration that decisions depend on.
+type Policy struct {
+	Scope      string
+	Owner      string // this controller's name
+	Include    []Match
+	Exclude    []Match
+	Interval   time.Duration // the longest wait without a change; "two cycles" is twice this
+	MaxHoldAge time.Duration
+	MaxWalk    int64 // bytes of WAL that one apply may walk per slot
+	RaiseEvery time.Duration
+}
+
+// Match selects slots: each non-empty glob must match.
+type Match struct {
+	Name, Database, Plugin string
+}
+
+// Memory is what the loop carries from cycle to cycle.
+type Memory struct {
+	Epoch      cluster.Epoch        `json:"epoch"`
+	Store      string               `json:"store"`
+	SystemID   cluster.SystemID     `json:"system_identifier"`
+	Timeline   cluster.Timeline     `json:"timeline"`
+	Primary    string               `json:"primary"`
+	Generation int64                `json:"generation"` // of the hold; never falls
+	Kept       map[string][]Kept    `json:"-"`
+	Slots      map[string]SlotNote  `json:"slots"`
+	Pairs      map[Pair]PairNote    `json:"-"`
+	Standbys   map[string]NodeNote  `json:"standbys"`   // every member known, read or not
+	Conditions map[string]Condition `json:"conditions"` // by code and subject, for Since
+	RaisedAt   time.Time            `json:"raised_at"`
+	FencedAt   map[string]time.Time `json:"-"` // when the fence was last raised per node
+}
+
+// Kept is a read of one slot on the primary that is not applied everywhere yet.
+type Kept struct {
+	Position   cluster.Position
+	TwoPhaseAt cluster.Opt[cluster.LSN]
+	At         time.Time
+	Snapshot   cluster.Opt[[]byte]
+	Source     cluster.Incarnation
+	Slot       cluster.Slot
+	HoldPinned bool // the primary's hold has pinned CatalogXmin since the slot itself did
+}
+
+// SlotNote is what is remembered of a slot of the primary.
+type SlotNote struct {
+	Incarnation cluster.Incarnation           `json:"incarnation"`
+	HighestF    cluster.LSN                   `json:"highest_confirmed"`
+	AbsentReads int                           `json:"absent_reads"`
+	Last        cluster.Opt[cluster.Position] `json:"last"`
+	LastAt      time.Time                     `json:"last_at"`
+	Database    string                        `json:"database"`
+	Plugin      string                        `json:"plugin"`
+	TwoPhaseAt  cluster.Opt[cluster.LSN]      `json:"two_phase_at"`
+}
+
+// NodeNote is what is remembered of a member.
+type NodeNote struct {
+	ReadAt     time.Time   `json:"read_at"`     // its last complete read by this leader; zero: never
+	OldestXmin cluster.XID `json:"oldest_xmin"` // oldest catalog_xmin of its mirrors at that read; 0 none
+	AwaySince  time.Time   `json:"away_since"`
+	GivenUp    bool        `json:"given_up"`
+}
+
+// Pair names a slot and a standby.
+type Pair struct {
+	Slot    string `json:"slot"`
+	Standby string `json:"standby"`
+}
+
+// PairNote is what is remembered of a pair.
+type PairNote struct {
+	Resume  string
+	Verdict Verdict
+}
+
+// Stage orders the steps of a plan; all of one stage end before the next begins.
+type Stage int
+
+// The stages, in order.
+const (
+	StageFence Stage = iota
+	StageMark
+	StageLowerPrimary
+	StageLowerStandbys
+	StageApply
+	StageDrop
+	StageRaise
+)
+
+// StepKind says which call of primary or standby a step is.
+type StepKind string
+
+// The kinds of step.
+const (
+	StepFence StepKind = "fence" // raise_fence on Node
+	StepMark  StepKind = "mark"
+	StepHold  StepKind = "hold" // lower or raise; also the wal hold
+	StepStamp StepKind = "stamp"
+	StepApply StepKind = "apply"
+	StepDrop  StepKind = "drop"
+)
+
+// Step is one call on one node, as data. The same data is printed by
+// `slotkeeper plan` and executed by the loop.
+type Step struct {
+	ID           string                   `json:"id"`
+	Stage        Stage                    `json:"stage"`
+	Node         string                   `json:"node"`
+	OnPrimary    bool                     `json:"on_primary"`
+	Kind         StepKind                 `json:"kind"`
+	Fence        cluster.Fence            `json:"fence"`
+	Changes      []cluster.Change         `json:"changes,omitempty"`
+	Names        []string                 `json:"names,omitempty"`
+	Incarnations []cluster.Incarnation    `json:"incarnations,omitempty"` // of Names, for mark
+	Wants        []cluster.Want           `json:"wants,omitempty"`
+	WAL          cluster.Opt[cluster.LSN] `json:"wal,omitzero"` // of the wal hold: absent leaves it, 0 clears it
+	Generation   int64                    `json:"generation,omitempty"`
+	Needs        []string                 `json:"needs,omitempty"` // IDs of steps that must not have failed
+	MaxBytes     int64                    `json:"max_bytes,omitempty"`
+	Why          string                   `json:"why"`
+}
+
+// Plan is what one cycle does.
+type Plan struct {
+	Primary string `json:"primary"` // "" where there is none
+	Steps   []Step `json:"steps"`
+	Memory  Memory `json:"-"`
+	Again   bool   `json:"again"` // something moves: do not wait for the interval
+
+	// What Decide found that Settle turns into verdicts and conditions.
+	Verdicts   []Verdict   `json:"verdicts"` // before the outcomes
+	Conditions []Condition `json:"conditions"`
+}
+
+// State is a verdict's first word.
+type State string
+
+// The states, from best to worst.
+const (
+	Safe    State = "SAFE"
+	Pending State = "PENDING"
+	Unsafe  State = "UNSAFE"
+	Unknown State = "UNKNOWN"
+	Lost    State = "LOST"
+)
+
+// Reason is a stable code; "" goes with SAFE.
+type Reason string
+
+// The reasons. DESIGN.md gives the order in which they apply.
+const (
+	ReasonWALRemoved           Reason = "wal_removed"
+	ReasonRowsRemoved          Reason = "rows_removed"
+	ReasonWalLevelInsufficient Reason = "wal_level_insufficient"
+	ReasonIdleTimeout          Reason = "idle_timeout"
+
+	ReasonUnreachable Reason = "unreachable"
+	ReasonStale       Reason = "stale"
+	ReasonNoPrivilege Reason = "no_privilege"
+
+	ReasonExtensionUnavailable Reason = "extension_unavailable"
+	ReasonWrongEndpoint        Reason = "wrong_endpoint"
+	ReasonTimelineMismatch     Reason = "timeline_mismatch"
+	ReasonNotOurs              Reason = "not_ours"
+	ReasonInUse                Reason = "in_use"
+	ReasonWalLevel             Reason = "wal_level"
+	ReasonPluginMissing        Reason = "plugin_missing"
+	ReasonNoFreeSlot           Reason = "no_free_slot"
+	ReasonPatroniWillDrop      Reason = "patroni_will_drop"
+	ReasonTwoPhaseUnsupported  Reason = "two_phase_unsupported"
+	ReasonProtectionGap        Reason = "protection_gap"
+	ReasonHoldNotSaved         Reason = "hold_not_saved"
+	ReasonSlotMissing          Reason = "slot_missing"
+	ReasonConsumerAhead        Reason = "consumer_ahead"
+	ReasonMirrorAhead          Reason = "mirror_ahead"
+	ReasonFenced               Reason = "fenced"
+
+	ReasonNew               Reason = "new"
+	ReasonReceiveLag        Reason = "receive_lag"
+	ReasonReplayLag         Reason = "replay_lag"
+	ReasonWALMissing        Reason = "wal_missing"
+	ReasonBadSnapshot       Reason = "bad_snapshot"
+	ReasonNoConsistentPoint Reason = "no_consistent_point"
+	ReasonDatabaseGone      Reason = "database_gone"
+	ReasonBusy              Reason = "busy"
+)
+
+// Verdict is what is said of one slot on one standby.
+type Verdict struct {
+	Slot     string                        `json:"slot"`
+	Standby  string                        `json:"node"`
+	State    State                         `json:"verdict"`
+	Reason   Reason                        `json:"reason"`
+	Message  string                        `json:"message"`
+	Hint     string                        `json:"hint"`
+	Since    time.Time                     `json:"since"`
+	Mirror   cluster.Opt[cluster.Position] `json:"mirror"`
+	LagBytes cluster.Opt[int64]            `json:"lag_bytes"` // the slot's confirmed_flush_lsn minus the mirror's
+	ProofAge cluster.Opt[time.Duration]    `json:"-"`         // since the read that showed the mirror proven and protected
+}
+
+// Severity of a condition.
+type Severity string
+
+// The severities.
+const (
+	Info     Severity = "info"
+	Warning  Severity = "warning"
+	Critical Severity = "critical"
+)
+
+// Condition is something about the cluster, a node or a slot that deserves a look.
+type Condition struct {
+	Code     string    `json:"code"`
+	Subject  string    `json:"subject,omitempty"` // the slot or node that it is about
+	Severity Severity  `json:"severity"`
+	Since    time.Time `json:"since"`
+	Message  string    `json:"message"`
+	Hint     string    `json:"hint"`
+}
