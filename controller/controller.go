@@ -1,0 +1,286 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/controller/status"
+)
+
+// Config is what the loop needs of the configuration.
+type Config struct {
+	Policy       plan.Policy
+	Interval     time.Duration // the longest wait between two cycles
+	MinGap       time.Duration // the shortest
+	ReadTimeout  time.Duration // for one read of one node
+	CycleTimeout time.Duration // for everything one cycle does
+}
+
+// Deps is what the loop stands on.
+type Deps struct {
+	Source  Source
+	Dial    Dialer
+	Elector Elector
+	Logger  hclog.Logger
+	Now     func() time.Time
+}
+
+// Controller runs cycles. Create it with New; Run or Cycle are for one
+// goroutine, the other methods for any.
+type Controller struct {
+	deps Deps
+	cfg  Config
+
+	// What only the cycling goroutine touches.
+	readers map[string]*reader
+	memory  plan.Memory
+	cycle   uint64
+	ledger  ledger
+	term    Term
+
+	reload chan Config
+	kicks  chan kick
+	shown  atomic.Pointer[status.Status]
+	once   sync.Once
+}
+
+// kick asks for a cycle begun from now on; done gets its error.
+type kick struct{ done chan error }
+
+// New makes a controller that has not begun.
+func New(cfg Config, deps Deps) *Controller {
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	if deps.Logger == nil {
+		deps.Logger = hclog.NewNullLogger()
+	}
+	return &Controller{
+		deps:    deps,
+		cfg:     cfg,
+		readers: map[string]*reader{},
+		reload:  make(chan Config, 1),
+		kicks:   make(chan kick, 16),
+	}
+}
+
+// Run campaigns, leads, and campaigns again until ctx ends. Mirrors stay as
+// they are when it returns; a leadership still held is given back.
+func (c *Controller) Run(ctx context.Context) error {
+	defer c.closeReaders()
+	for ctx.Err() == nil {
+		term, err := c.campaign(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			c.deps.Logger.Warn("no leadership, trying again", "error", err)
+			c.showUnreachable(err)
+			if !wait(ctx, c.cfg.Interval) {
+				break
+			}
+			continue
+		}
+		c.lead(ctx, term)
+	}
+	return nil
+}
+
+// campaign waits for leadership; meanwhile the ledger's status is shown.
+func (c *Controller) campaign(ctx context.Context) (Term, error) {
+	waiting, cancel := context.WithCancel(ctx)
+	var followers sync.WaitGroup
+	followers.Go(func() { c.follow(waiting) })
+	term, err := c.deps.Elector.Campaign(ctx)
+	cancel()
+	followers.Wait()
+	return term, err
+}
+
+// lead runs cycles until the term or ctx ends.
+func (c *Controller) lead(ctx context.Context, term Term) {
+	log := c.deps.Logger.With("epoch", int64(term.Epoch()))
+	log.Info("leading")
+	if err := c.Begin(ctx, term); err != nil {
+		log.Error("beginning the term, giving it back", "error", err)
+		c.resign(term)
+		wait(ctx, c.cfg.Interval)
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var asked []kick
+	defer func() { answer(asked, errNoLonger) }()
+	for {
+		select {
+		case <-ctx.Done():
+			c.resign(term)
+			return
+		case <-term.Context().Done():
+			log.Warn("leadership lost")
+			return
+		case cfg := <-c.reload:
+			c.cfg = cfg
+			log.Info("configuration reloaded")
+		case k := <-c.kicks:
+			asked = append(asked, k)
+			timer.Reset(0)
+			continue
+		case <-timer.C:
+		}
+		asked = append(asked, c.drainKicks()...)
+		again, err := c.Cycle(ctx)
+		answer(asked, err)
+		asked = nil
+		timer.Reset(c.pause(again))
+	}
+}
+
+func (c *Controller) pause(again bool) time.Duration {
+	if again {
+		return c.cfg.MinGap
+	}
+	return c.cfg.Interval
+}
+
+func (c *Controller) drainKicks() []kick {
+	var ks []kick
+	for {
+		select {
+		case k := <-c.kicks:
+			ks = append(ks, k)
+		default:
+			return ks
+		}
+	}
+}
+
+func answer(ks []kick, err error) {
+	for _, k := range ks {
+		k.done <- err
+	}
+}
+
+// resign gives the leadership back within two seconds; etcd forgets it by
+// itself after the lease's time to live where that fails.
+func (c *Controller) resign(term Term) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := term.Resign(ctx); err != nil {
+		c.deps.Logger.Warn("giving the leadership back", "error", err)
+	}
+}
+
+// Begin makes term the one that the next cycles write under. Memory starts
+// from the ledger; what only a predecessor knew is read anew.
+func (c *Controller) Begin(ctx context.Context, term Term) error {
+	loading, cancel := context.WithTimeout(ctx, c.cfg.CycleTimeout)
+	defer cancel()
+	parts, err := term.Load(loading)
+	if err != nil {
+		return fmt.Errorf("loading the ledger: %w", err)
+	}
+	mem, err := status.Recall(parts)
+	if err != nil {
+		return fmt.Errorf("loading the ledger: %w", err)
+	}
+	mem.Epoch, mem.Store = term.Epoch(), term.Store()
+	c.memory, c.term = mem, term
+	c.ledger = newLedger(parts)
+	return nil
+}
+
+// Cycle observes, decides, applies, settles and publishes once. again says that
+// something moves and the next cycle should follow soon. A panic is a failed cycle.
+func (c *Controller) Cycle(ctx context.Context) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.CycleTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("cycle %d panicked: %v", c.cycle, p)
+			c.deps.Logger.Error("cycle failed", "error", err)
+		}
+	}()
+	c.cycle++
+	seen := c.observe(ctx)
+	todo := plan.Decide(c.deps.Now(), c.cfg.Policy, seen, c.memory)
+	if err := c.rememberFirst(ctx, todo.Memory); err != nil {
+		return false, err
+	}
+	done := c.apply(ctx, todo)
+	mem, verdicts, conditions := plan.Settle(c.deps.Now(), c.cfg.Policy, seen, todo, done)
+	c.memory = mem
+	c.publish(ctx, seen, todo, verdicts, conditions)
+	return todo.Again, nil
+}
+
+// Plan observes and decides once and changes nothing.
+func (c *Controller) Plan(ctx context.Context) (plan.Plan, plan.Observation) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.CycleTimeout)
+	defer cancel()
+	c.cycle++
+	seen := c.observe(ctx)
+	return plan.Decide(c.deps.Now(), c.cfg.Policy, seen, c.memory), seen
+}
+
+// Close ends every session. Run does it by itself.
+func (c *Controller) Close() { c.closeReaders() }
+
+// Reload hands the loop a new configuration, taken before its next cycle.
+func (c *Controller) Reload(cfg Config) {
+	select {
+	case <-c.reload:
+	default:
+	}
+	c.reload <- cfg
+}
+
+// Status is the last one published; false before the first.
+func (c *Controller) Status() (status.Status, bool) {
+	s := c.shown.Load()
+	if s == nil {
+		return status.Status{}, false
+	}
+	return *s, true
+}
+
+// errNoLonger is the answer to a request for a cycle where no cycle follows.
+var errNoLonger = fmt.Errorf("this controller does not lead")
+
+// ErrNotLeading reports whether err says that a cycle was asked of a controller
+// that does not lead.
+func ErrNotLeading(err error) bool { return err == errNoLonger }
+
+// RequestSync has a cycle begun from now on and returns when it is over.
+func (c *Controller) RequestSync(ctx context.Context) error {
+	k := kick{done: make(chan error, 1)}
+	select {
+	case c.kicks <- k:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-k.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait pauses for d; false when ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,170 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+)
+
+// reader is one node's session and the read that may be under way on it. A
+// node that does not answer keeps its read in flight; the cycles go on without it.
+type reader struct {
+	member cluster.Member
+	node   Node
+	dial   error
+	flight chan plan.Fact[plan.NodeRead] // of capacity 1; nil when no read is under way
+	last   plan.Fact[plan.NodeRead]
+	cancel context.CancelFunc
+}
+
+// observe reads the topology and all nodes side by side, then the snapshot
+// files that the primary's slots will need.
+func (c *Controller) observe(ctx context.Context) plan.Observation {
+	begun := c.deps.Now()
+	seen := plan.Observation{
+		Begun: begun, Cycle: c.cycle,
+		Nodes: map[string]plan.Fact[plan.NodeRead]{}, Snapshots: map[string][]byte{},
+	}
+	topology, err := c.deps.Source.Topology(ctx)
+	seen.Topology = plan.Fact[cluster.Topology]{Value: topology, At: begun}
+	if err != nil {
+		seen.Topology.Err = err.Error()
+		return seen
+	}
+	c.matchReaders(topology.Members)
+	for _, m := range topology.Members {
+		c.readers[m.Name].start(c.cfg.ReadTimeout, c.deps.Now)
+	}
+	for _, m := range topology.Members {
+		seen.Nodes[m.Name] = c.readers[m.Name].collect(ctx, c.deps.Now)
+	}
+	c.fetchSnapshots(ctx, &seen)
+	return seen
+}
+
+// matchReaders opens a session per member and closes those of nodes that left
+// or moved to another address.
+func (c *Controller) matchReaders(members []cluster.Member) {
+	named := map[string]bool{}
+	for _, m := range members {
+		named[m.Name] = true
+		if r := c.readers[m.Name]; r != nil && r.member.Conninfo == m.Conninfo {
+			continue
+		} else if r != nil {
+			r.close()
+		}
+		node, err := c.deps.Dial(m)
+		c.readers[m.Name] = &reader{member: m, node: node, dial: err}
+	}
+	for name, r := range c.readers {
+		if !named[name] {
+			r.close()
+			delete(c.readers, name)
+		}
+	}
+}
+
+func (c *Controller) closeReaders() {
+	for name, r := range c.readers {
+		r.close()
+		delete(c.readers, name)
+	}
+}
+
+func (r *reader) close() {
+	if r.cancel != nil {
+		r.cancel()
+	}
+	if r.flight != nil {
+		<-r.flight
+		r.flight = nil
+	}
+	if r.node != nil {
+		r.node.Close()
+	}
+}
+
+// start begins a read unless one is still under way. The read has its own
+// limit and outlives the cycle: cancelling it would only cost the session.
+func (r *reader) start(limit time.Duration, now func() time.Time) {
+	if r.flight != nil || r.dial != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	flight := make(chan plan.Fact[plan.NodeRead], 1)
+	r.flight, r.cancel = flight, cancel
+	begun := now()
+	go func() {
+		defer cancel()
+		read, err := r.node.Read(ctx)
+		flight <- factOf(read, begun, err)
+	}()
+}
+
+// collect waits for the read that is under way. A node that failed its last
+// read is given a moment only: it slows a cycle once, not every cycle.
+func (r *reader) collect(ctx context.Context, now func() time.Time) plan.Fact[plan.NodeRead] {
+	if r.dial != nil {
+		return factOf(plan.NodeRead{}, now(), r.dial)
+	}
+	patience := context.Background()
+	if r.last.Err != "" {
+		limited, cancel := context.WithTimeout(patience, failedPatience)
+		defer cancel()
+		patience = limited
+	}
+	select {
+	case fact := <-r.flight:
+		r.flight, r.cancel, r.last = nil, nil, fact
+	case <-patience.Done():
+	case <-ctx.Done():
+		r.last.Err, r.last.Reason = "no answer within this cycle's time", plan.ReasonUnreachable
+	}
+	return r.last
+}
+
+// failedPatience is how long a cycle waits for a node whose last read failed:
+// a healthy one answers within milliseconds.
+const failedPatience = 50 * time.Millisecond
+
+func factOf(read plan.NodeRead, at time.Time, err error) plan.Fact[plan.NodeRead] {
+	fact := plan.Fact[plan.NodeRead]{Value: read, At: at}
+	if err == nil {
+		return fact
+	}
+	fact.Err, fact.Reason = err.Error(), plan.ReasonUnreachable
+	var why reasoned
+	if errors.As(err, &why) {
+		fact.Reason = plan.Reason(why.Reason())
+	}
+	return fact
+}
+
+// fetchSnapshots asks the primary for the files that plan wants. Without them
+// a mirror waits for its next restart_lsn; that is no reason to fail the cycle.
+func (c *Controller) fetchSnapshots(ctx context.Context, seen *plan.Observation) {
+	primary := plan.FindPrimary(*seen, c.memory)
+	fact, ok := seen.Nodes[primary]
+	if !ok || !fact.OK() {
+		return
+	}
+	wanted := plan.WantSnapshots(c.cfg.Policy, c.memory, fact.Value.Slots)
+	if len(wanted) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.ReadTimeout)
+	defer cancel()
+	files, err := c.readers[primary].node.Snapshots(ctx, wanted)
+	if err != nil {
+		c.deps.Logger.Warn("fetching snapshots from the primary", "node", primary, "error", err)
+		return
+	}
+	for _, s := range fact.Value.Slots {
+		if bytes, ok := files[s.Restart.Or(0)]; ok {
+			seen.Snapshots[s.Name] = bytes
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+)
+
+// Source says which nodes there are.
+type Source interface {
+	Topology(ctx context.Context) (cluster.Topology, error)
+}
+
+// Node is one PostgreSQL server. Its methods are called by one goroutine at a
+// time and end when their context does, also against a server that hangs.
+type Node interface {
+	// Read gives one complete read, or an error. An error that has a
+	// `Reason() string` names the verdict reason that it stands for.
+	Read(ctx context.Context) (plan.NodeRead, error)
+	// Snapshots gives the bytes of the snapshot files at exactly these
+	// positions; a position without a file is left out.
+	Snapshots(ctx context.Context, at []cluster.LSN) (map[cluster.LSN][]byte, error)
+	// Do makes the one call that the step stands for.
+	Do(ctx context.Context, step plan.Step) ([]cluster.Outcome, error)
+	// Close ends the sessions. It does not wait for the server.
+	Close()
+}
+
+// Dialer gives the node of a member. It does not connect: the first Read does.
+type Dialer func(cluster.Member) (Node, error)
+
+// Elector gives leadership.
+type Elector interface {
+	// Campaign waits until this controller leads, or ctx ends.
+	Campaign(ctx context.Context) (Term, error)
+	// Leader names who leads now; "" where nobody does.
+	Leader(ctx context.Context) (string, error)
+	// Load reads the ledger as a follower, part by part.
+	Load(ctx context.Context) (map[string][]byte, error)
+}
+
+// Term is one leadership: nothing is written to any server outside of it.
+type Term interface {
+	Epoch() cluster.Epoch
+	Store() string
+	// Valid reports whether the lease still holds by this process's own clock.
+	Valid(now time.Time) bool
+	// Context ends with the leadership.
+	Context() context.Context
+	// Load reads the ledger, part by part.
+	Load(ctx context.Context) (map[string][]byte, error)
+	// Save writes one part, if this term still leads and nobody else moved it.
+	Save(ctx context.Context, part string, value []byte) error
+	// Resign gives the leadership back at once.
+	Resign(ctx context.Context) error
+}
+
+// reasoned is what a Node's read error may be, to name its verdict reason.
+type reasoned interface {
+	error
+	Reason() string
+}
