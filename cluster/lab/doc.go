@@ -1,0 +1,13 @@
+// Package lab runs real PostgreSQL servers on the local machine, loads them
+// with writers, streams from their logical slots and accounts for every row:
+// the ground on which the demo and the failover tests stand.
+//
+// A Cluster is one temporary folder with its servers; closing it stops them
+// and removes the folder, and servers stop by themselves when the process that
+// started them dies. The lab knows nothing of how slotkeeper works: it takes
+// the controller as a separate process and looks at its status from outside,
+// as an operator would.
+//
+// The package may import cluster, pgx, pglogrepl and hclog beside the standard
+// library. Only cmd and test/ may import it.
+package lab
