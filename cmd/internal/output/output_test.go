@@ -1,0 +1,66 @@
+package output
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+	"time"
+)
+
+var result = Result{
+	Document: struct {
+		Name string  `json:"name"`
+		Size *int    `json:"size"`
+		List []int   `json:"list"`
+		Rate float64 `json:"rate"`
+	}{Name: "yes", List: []int{}, Rate: 0.5},
+	Header: []string{"name", "verdict"},
+	Rows:   [][]string{{"a\tb\\", "SAFE"}, {"\x1b[31m", "LOST"}},
+	Notes:  []string{"two slots"},
+}
+
+func TestFormats(t *testing.T) {
+	for f, want := range map[Format]string{
+		JSON:  "{\n  \"name\": \"yes\",\n  \"size\": null,\n  \"list\": [],\n  \"rate\": 0.5\n}\n",
+		YAML:  "name: \"yes\"\nsize: null\nlist: []\nrate: 0.5\n",
+		TSV:   "name\tverdict\na\\tb\\\\\tSAFE\n\x1b[31m\tLOST\n",
+		Table: "NAME      VERDICT\na\\tb\\\\    SAFE\n\\x1b[31m  LOST\ntwo slots\n",
+	} {
+		t.Run(string(f), func(t *testing.T) {
+			var b bytes.Buffer
+			if err := Write(&b, f, result); err != nil {
+				t.Fatal(err)
+			}
+			if b.String() != want {
+				t.Errorf("got  %q\nwant %q", b.String(), want)
+			}
+		})
+	}
+}
+
+func TestUnknownFormat(t *testing.T) {
+	f := Table
+	if err := f.Set("xml"); err == nil || f != Table {
+		t.Errorf("xml was taken: %v %s", err, f)
+	}
+	if err := f.Set("tsv"); err != nil || f != TSV {
+		t.Errorf("tsv was not taken: %v %s", err, f)
+	}
+}
+
+func TestWatchRepeatsUntilTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	calls := 0
+	var b bytes.Buffer
+	err := Watch(ctx, &b, time.Millisecond, func(_ context.Context, w io.Writer) error {
+		if calls++; calls == 3 {
+			cancel()
+		}
+		_, err := io.WriteString(w, "x")
+		return err
+	})
+	if err != nil || calls != 3 || b.String() != "xx" {
+		t.Errorf("got %v, %d calls, %q", err, calls, b.String())
+	}
+}

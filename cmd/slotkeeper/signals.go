@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// stopWithin is the longest that a command may take to end after the first
+// signal; what has not ended by then is left as it is.
+const stopWithin = 5 * time.Second
+
+// withSignals gives a context that ends at the first SIGINT or SIGTERM. A second
+// one, or stopWithin, ends the process.
+func withSignals(parent context.Context, stderr io.Writer) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	ch := make(chan os.Signal, 2)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-ch:
+			cancel()
+		case <-done:
+			return
+		}
+		select {
+		case <-ch:
+			fmt.Fprintln(stderr, "slotkeeper: second signal, ending at once")
+		case <-time.After(stopWithin):
+			fmt.Fprintf(stderr, "slotkeeper: not ended %s after the signal, ending at once\n", stopWithin)
+		case <-done:
+			return
+		}
+		os.Exit(exitError)
+	}()
+	return ctx, func() {
+		signal.Stop(ch)
+		close(done)
+		cancel()
+	}
+}
