@@ -1,0 +1,26 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Grants gives the SQL that lets a role do all that slotkeeper does, to be run
+// by a superuser on the primary, in the database that has the extension. The
+// role must exist: CREATE ROLE name LOGIN. Running it again changes nothing.
+func Grants(role string) []string {
+	r := quoteIdent(role)
+	return []string{
+		fmt.Sprintf("ALTER ROLE %s LOGIN REPLICATION;", r),
+		fmt.Sprintf("GRANT pg_monitor TO %s;", r),
+		fmt.Sprintf("GRANT USAGE ON SCHEMA slotkeeper TO %s;", r),
+		fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slotkeeper TO %s;", r),
+	}
+}
+
+func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// hbaWord quotes a name for pg_hba.conf, where a plain word may be a keyword.
+func hbaWord(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
