@@ -35,8 +35,6 @@ type Dialer func(cluster.Member) (Node, error)
 type Elector interface {
 	// Campaign waits until this controller leads, or ctx ends.
 	Campaign(ctx context.Context) (Term, error)
-	// Leader names who leads now; "" where nobody does.
-	Leader(ctx context.Context) (string, error)
 	// Load reads the ledger as a follower, part by part.
 	Load(ctx context.Context) (map[string][]byte, error)
 }

@@ -231,3 +231,8 @@ func decode(parts map[string][]byte, name string, part any, version *int) error 
 	}
 	return nil
 }
+
+// NoSlots is the text of a slots part whose last slot is gone.
+func NoSlots() []byte {
+	return []byte(fmt.Sprintf(`{"version":%d,"slots":[]}`, ledgerVersion))
+}

@@ -1,0 +1,199 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/controller/status"
+)
+
+// publish shows the cycle's status and logs and records what changed.
+func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo plan.Plan, verdicts []plan.Verdict, conditions []plan.Condition) {
+	now := status.Build(status.Inputs{
+		Scope: c.cfg.Policy.Scope, Owner: c.cfg.Policy.Owner, Now: c.deps.Now(),
+		Observation: seen, Plan: todo, Memory: c.memory, Verdicts: verdicts, Conditions: conditions,
+	})
+	before := c.shown.Swap(&now)
+	c.logTransitions(before, now)
+	if err := c.record(ctx, now); err != nil {
+		c.deps.Logger.Warn("writing the ledger, mirrors are kept all the same", "error", err)
+	}
+}
+
+// logTransitions says at info what changed, per pair and per condition.
+func (c *Controller) logTransitions(before *status.Status, now status.Status) {
+	old := map[plan.Pair]status.Standby{}
+	had := map[string]bool{}
+	if before != nil {
+		for _, slot := range before.Slots {
+			for _, p := range slot.Standbys {
+				old[plan.Pair{Slot: slot.Name, Standby: p.Node}] = p
+			}
+		}
+		for _, f := range before.Conditions {
+			had[f.Code+"/"+f.Subject] = true
+		}
+	}
+	for _, slot := range now.Slots {
+		for _, p := range slot.Standbys {
+			was := old[plan.Pair{Slot: slot.Name, Standby: p.Node}]
+			if was.Verdict == p.Verdict && was.Reason == p.Reason {
+				continue
+			}
+			c.deps.Logger.Info("verdict", "slot", slot.Name, "node", p.Node, "verdict", string(p.Verdict),
+				"reason", string(p.Reason), "message", p.Message, "was", string(was.Verdict))
+		}
+	}
+	for _, f := range now.Conditions {
+		if !had[f.Code+"/"+f.Subject] {
+			c.deps.Logger.Warn("condition", "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)
+		}
+		delete(had, f.Code+"/"+f.Subject)
+	}
+	for gone := range had {
+		c.deps.Logger.Info("condition over", "condition", gone)
+	}
+}
+
+// positionsEvery is how often positions go to the ledger at most. Their age is
+// shown wherever they are used.
+const positionsEvery = 30 * time.Second
+
+// ledger is what this term last wrote.
+type ledger struct {
+	written     map[string]string
+	positionsAt time.Time
+	generation  int64
+}
+
+func newLedger(parts map[string][]byte) ledger {
+	l := ledger{written: map[string]string{}}
+	for name, text := range parts {
+		l.written[name] = string(text)
+	}
+	return l
+}
+
+// record writes the parts whose text changed.
+func (c *Controller) record(ctx context.Context, now status.Status) error {
+	parts, err := status.SlotParts(now)
+	if err != nil {
+		return err
+	}
+	for name := range c.ledger.written {
+		if _, still := parts[name]; !still && len(name) > 6 && name[:6] == "slots/" {
+			parts[name] = status.NoSlots()
+		}
+	}
+	if parts[status.PartCluster], err = status.ClusterPart(c.memory, now); err != nil {
+		return err
+	}
+	if due := c.deps.Now().Sub(c.ledger.positionsAt) >= positionsEvery; due {
+		positions, err := status.PositionParts(c.memory, c.deps.Now())
+		if err != nil {
+			return err
+		}
+		for name, text := range positions {
+			parts[name] = text
+		}
+		c.ledger.positionsAt = c.deps.Now()
+	}
+	for name, text := range parts {
+		if err := c.save(ctx, name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save writes one part unless it says what it said before.
+func (c *Controller) save(ctx context.Context, name string, text []byte) error {
+	if c.ledger.written[name] == string(text) {
+		return nil
+	}
+	if err := c.term.Save(ctx, name, text); err != nil {
+		return fmt.Errorf("saving part %s: %w", name, err)
+	}
+	c.ledger.written[name] = string(text)
+	return nil
+}
+
+// rememberFirst writes a new generation to the ledger before any server sees
+// it: a successor that knew only the old one would take a hold that was gone
+// for one that never was.
+func (c *Controller) rememberFirst(ctx context.Context, mem plan.Memory) error {
+	if mem.Generation == c.ledger.generation {
+		return nil
+	}
+	last, _ := c.Status()
+	last.Scope = c.cfg.Policy.Scope
+	last.Leader = status.Leader{Name: c.cfg.Policy.Owner, Epoch: mem.Epoch}
+	text, err := status.ClusterPart(mem, last)
+	if err != nil {
+		return err
+	}
+	if err := c.save(ctx, status.PartCluster, text); err != nil {
+		return fmt.Errorf("recording generation %d before it is used: %w", mem.Generation, err)
+	}
+	c.ledger.generation = mem.Generation
+	return nil
+}
+
+// follow shows the ledger's status while another controller leads.
+func (c *Controller) follow(ctx context.Context) {
+	for {
+		c.showLedger(ctx)
+		select {
+		case k := <-c.kicks:
+			k.done <- errNoLonger
+		case <-ctx.Done():
+			return
+		case <-time.After(c.cfg.Interval):
+		}
+	}
+}
+
+func (c *Controller) showLedger(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.ReadTimeout)
+	defer cancel()
+	parts, err := c.deps.Elector.Load(ctx)
+	if err != nil {
+		c.showUnreachable(err)
+		return
+	}
+	if len(parts) == 0 {
+		return
+	}
+	s, err := status.FromLedger(parts)
+	if err != nil {
+		c.showUnreachable(err)
+		return
+	}
+	c.shown.Store(&s)
+}
+
+// showUnreachable puts the condition into the status that is shown: without
+// etcd nobody may write, and mirrors stay as they are.
+func (c *Controller) showUnreachable(err error) {
+	s, _ := c.Status()
+	s.SchemaVersion = status.SchemaVersion
+	s.Scope = c.cfg.Policy.Scope
+	s.Complete = false
+	conditions := make([]status.Finding, 0, len(s.Conditions)+1)
+	since := c.deps.Now()
+	for _, f := range s.Conditions {
+		if f.Code == "etcd_unreachable" {
+			since = f.Since
+			continue
+		}
+		conditions = append(conditions, f)
+	}
+	s.Conditions = append(conditions, status.Finding{
+		Code: "etcd_unreachable", Severity: plan.Critical, Since: since,
+		Message: fmt.Sprintf("no leadership can be had: %v", err),
+		Hint:    "Mirrors stay as they are and are not moved. Look at etcd and at the etcd section of the configuration.",
+	})
+	c.shown.Store(&s)
+}
