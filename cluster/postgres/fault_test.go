@@ -1,0 +1,258 @@
+package postgres
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// faulty expects a read to fail for a reason, with words in the sentence and
+// in the hint.
+func faulty(t *testing.T, s *Session, reason string, sentence, hint []string) {
+	t.Helper()
+	_, err := s.Read(patient(t))
+	if err == nil {
+		t.Fatal("Read gave no error")
+	}
+	if got := Classify(err); got != reason {
+		t.Errorf("Classify = %q, want %q", got, reason)
+	}
+	message, advice := Explain(err, "a")
+	for _, w := range append([]string{`"a"`}, sentence...) {
+		if !strings.Contains(message, w) {
+			t.Errorf("the sentence lacks %q: %s", w, message)
+		}
+	}
+	for _, w := range hint {
+		if !strings.Contains(advice, w) {
+			t.Errorf("the hint lacks %q: %s", w, advice)
+		}
+	}
+	if strings.ContainsAny(message+advice, "\n\t") {
+		t.Errorf("more than one line: %q %q", message, advice)
+	}
+}
+
+func as(user, database string) Options {
+	o := superuser
+	o.User, o.DBName = user, database
+	return o
+}
+
+func at() string { return "127.0.0.1:" + strconv.Itoa(shared.port) }
+
+func TestMissingExtension(t *testing.T) {
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, `CREATE DATABASE bare`)
+	s := session(t, shared.conninfo(""), as("postgres", "bare"))
+	faulty(t, s, ExtensionUnavailable, []string{at(), `"bare"`, `"postgres"`},
+		[]string{"CREATE EXTENSION slotkeeper", `"bare"`, "primary", `GRANT USAGE ON SCHEMA slotkeeper TO "postgres";`})
+	exec1(t, shared.admin(t, "bare"), "CREATE EXTENSION slotkeeper")
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Fatalf("Read after CREATE EXTENSION gave %v", err)
+	}
+}
+
+func TestScriptOfAnotherVersion(t *testing.T) {
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, `CREATE DATABASE older`)
+	there := shared.admin(t, "older")
+	exec1(t, there, "CREATE EXTENSION slotkeeper")
+	version := value[string](t, there, "SELECT extversion FROM pg_extension WHERE extname = 'slotkeeper'")
+	s := session(t, shared.conninfo(""), as("postgres", "older"))
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, there, "UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'slotkeeper'")
+	faulty(t, s, ExtensionUnavailable, []string{"0.9", `"older"`}, []string{"ALTER EXTENSION slotkeeper UPDATE"})
+	exec1(t, there, "UPDATE pg_extension SET extversion = $1 WHERE extname = 'slotkeeper'", version)
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Fatalf("Read after the update gave %v", err)
+	}
+}
+
+func TestRoleWithoutPrivileges(t *testing.T) {
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, `CREATE ROLE "Limited One" LOGIN IN ROLE trusted`)
+	s := session(t, shared.conninfo(""), as("Limited One", "postgres"))
+	faulty(t, s, NoPrivilege,
+		[]string{`"Limited One"`, `"postgres"`, "REPLICATION", "pg_monitor", "USAGE on schema slotkeeper", "EXECUTE on "},
+		append(Grants("Limited One"), "primary", `"postgres"`))
+	grants := Grants("Limited One")
+	for i, sql := range grants {
+		if _, err := s.Read(patient(t)); err == nil {
+			t.Fatalf("Read works after %d of %d grants: the last are not needed", i, len(grants))
+		}
+		exec1(t, admin, sql)
+	}
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Fatalf("Read after all grants gave %v", err)
+	}
+	exec1(t, admin, `REVOKE EXECUTE ON FUNCTION slotkeeper.slots() FROM "Limited One"`)
+	faulty(t, s, NoPrivilege, []string{`"Limited One"`, "slots"}, []string{`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slotkeeper TO "Limited One";`})
+}
+
+func TestNoHBAEntry(t *testing.T) {
+	faulty(t, session(t, shared.conninfo(""), as("foreigner", "postgres")), NoPrivilege,
+		[]string{at(), `"foreigner"`, `"postgres"`}, []string{"pg_hba.conf", at(), `"postgres" "foreigner"`})
+	faulty(t, session(t, shared.conninfo(""), as("nobody", "postgres")), NoPrivilege,
+		[]string{`"nobody"`}, []string{"CREATE ROLE"})
+}
+
+func TestNoSuchDatabase(t *testing.T) {
+	faulty(t, session(t, shared.conninfo(""), as("postgres", "missing")), WrongEndpoint,
+		[]string{at(), `"missing"`}, []string{"postgres.dbname"})
+}
+
+func TestNobodyListens(t *testing.T) {
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := session(t, "host=127.0.0.1 port="+strconv.Itoa(port), superuser)
+	faulty(t, s, Unreachable, []string{"127.0.0.1:" + strconv.Itoa(port), "refused"}, []string{"runs and listens"})
+}
+
+func TestPasswordIsNeverShown(t *testing.T) {
+	const secret = "s3cret:%/@?"
+	dir := t.TempDir()
+	passfile := filepath.Join(dir, "pass")
+	line := "*:*:*:*:" + strings.NewReplacer(`\`, `\\`, `:`, `\:`).Replace(secret) + "\n"
+	if err := os.WriteFile(passfile, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := as("password_role", "postgres")
+	o.Passfile = passfile
+	member := cluster.Member{Name: "a", Conninfo: shared.conninfo("")}
+	s, err := New(member, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	_, err = s.Read(patient(t))
+	if Classify(err) != NoPrivilege {
+		t.Fatalf("Read with a wrong password gave %v", err)
+	}
+	message, hint := Explain(err, "a")
+	if !strings.Contains(hint, "passfile") || !strings.Contains(message, "password_role") {
+		t.Errorf("Explain gave %q, %q", message, hint)
+	}
+	silent(t, secret, message, hint, err.Error(), fmt.Sprintf("%+v", o), fmt.Sprintf("%+v", s))
+
+	exec1(t, shared.admin(t, "postgres"), "GRANT pg_monitor TO password_role")
+	for _, sql := range Grants("password_role") {
+		exec1(t, shared.admin(t, "postgres"), sql)
+	}
+	if err := os.WriteFile(passfile, []byte(strings.Replace(line, `s3cret\:%/@?`, `right\:%/x`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Errorf("Read with the password changed in the passfile gave %v", err)
+	}
+}
+
+func TestBadConninfoIsNotShown(t *testing.T) {
+	const secret = "hunter2"
+	for _, conninfo := range []string{
+		"host=x port=99999 password=" + secret,
+		"host=x password='" + secret,
+		"host=x password = '" + secret + "' port=none",
+		"postgres://u:" + secret + "@h:none/db",
+		"postgres://u:a:" + secret + "@h:1:2/db?sslmode=what",
+		"postgres://u:p/" + secret + "@h:x/db",
+		"host=x sslpassword=" + secret + " sslmode=what",
+	} {
+		_, err := New(cluster.Member{Name: "a", Conninfo: conninfo}, Options{})
+		if err == nil {
+			t.Errorf("%s is accepted", conninfo)
+			continue
+		}
+		silent(t, secret, err.Error(), fmt.Sprintf("%+v", err))
+	}
+	_, err := New(cluster.Member{Name: "a", Conninfo: "host=x port=99999"}, Options{})
+	if err == nil || !strings.Contains(err.Error(), "99999") || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("New gave %v, want the node and what is wrong", err)
+	}
+}
+
+func silent(t *testing.T, secret string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(text, secret) {
+			t.Errorf("a password is shown: %s", text)
+		}
+	}
+}
+
+func TestNotAPostgreSQLServer(t *testing.T) {
+	port := serve(t, func(c net.Conn) {
+		defer c.Close()
+		c.Read(make([]byte, 1))
+		io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+		io.Copy(io.Discard, c)
+	})
+	s := session(t, "host=127.0.0.1 sslmode=disable port="+strconv.Itoa(port), superuser)
+	faulty(t, s, WrongEndpoint, []string{"protocol"}, []string{"host and port"})
+}
+
+// pooler passes bytes on, and gives the client a process number of its own, as
+// poolers do.
+func pooler(t *testing.T, client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", at())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer server.Close()
+	front, back := pgproto3.NewFrontend(server, server), pgproto3.NewBackend(client, client)
+	startup, err := back.ReceiveStartupMessage()
+	if err != nil {
+		return
+	}
+	front.Send(startup.(*pgproto3.StartupMessage))
+	if front.Flush() != nil {
+		return
+	}
+	go func() {
+		defer server.Close()
+		buf := make([]byte, 4096)
+		for {
+			n, err := client.Read(buf)
+			if err != nil {
+				return
+			}
+			if _, err := server.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		m, err := front.Receive()
+		if err != nil {
+			return
+		}
+		if k, ok := m.(*pgproto3.BackendKeyData); ok {
+			k.ProcessID = 4711
+		}
+		back.Send(m)
+		if back.Flush() != nil {
+			return
+		}
+	}
+}
+
+func TestPooler(t *testing.T) {
+	port := serve(t, func(c net.Conn) { pooler(t, c) })
+	s := session(t, "host=127.0.0.1 sslmode=disable port="+strconv.Itoa(port), superuser)
+	faulty(t, s, WrongEndpoint, []string{"pooler"}, []string{"not a pooler"})
+}

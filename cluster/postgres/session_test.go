@@ -1,0 +1,304 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// short gives up soon; the tests that use it check what ends a wait, not when.
+var short = Options{User: "postgres", DBName: "postgres", ConnectTimeout: 400 * time.Millisecond, QueryTimeout: 400 * time.Millisecond}
+
+// serve listens until the test ends and gives each connection to handle, which
+// must close it.
+func serve(t *testing.T, handle func(net.Conn)) (port int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { handle(c) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// blackHole accepts connections and never answers.
+func blackHole(t *testing.T) (port int) {
+	t.Helper()
+	return serve(t, func(c net.Conn) {
+		defer c.Close()
+		io.Copy(io.Discard, c)
+	})
+}
+
+// patient is a context that outlives every limit of short many times over, so
+// that a test whose limit does not work fails and does not hang.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestReadOfABlackHoleEndsByItsOwnLimit(t *testing.T) {
+	ctx := patient(t)
+	port := strconv.Itoa(blackHole(t))
+	for _, mode := range []string{"disable", "prefer", "require"} {
+		t.Run(mode, func(t *testing.T) {
+			s := session(t, "host=127.0.0.1 port="+port+" sslmode="+mode, short)
+			_, err := s.Read(ctx)
+			if err == nil || ctx.Err() != nil {
+				t.Fatalf("Read gave %v, the test's own context %v; want an error by ConnectTimeout", err, ctx.Err())
+			}
+			if got := Classify(err); got != Unreachable {
+				t.Errorf("Classify = %q, want %q (%v)", got, Unreachable, err)
+			}
+			if message, hint := Explain(err, "a"); !strings.Contains(message, "127.0.0.1:"+port) || hint == "" {
+				t.Errorf("Explain gave %q, %q; want the address and a hint", message, hint)
+			}
+		})
+	}
+}
+
+func TestContextEndsAReadOfABlackHole(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	s := session(t, "host=127.0.0.1 port="+strconv.Itoa(blackHole(t)), Options{ConnectTimeout: time.Hour})
+	if _, err := s.Read(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Read gave %v, want the context's end", err)
+	}
+}
+
+func TestFirstOfTwoHostsBlackHoled(t *testing.T) {
+	port := blackHole(t)
+	conninfo := "host=127.0.0.1,127.0.0.1 port=" + strconv.Itoa(port) + "," + strconv.Itoa(shared.port) + " sslmode=prefer"
+	o := superuser
+	o.ConnectTimeout = 5 * time.Second
+	s := session(t, conninfo+" connect_timeout=1", o)
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Fatalf("Read gave %v, want the second host's answer", err)
+	}
+}
+
+func TestCloseEndsAConnectionInTheMaking(t *testing.T) {
+	s := session(t, "host=127.0.0.1 port="+strconv.Itoa(blackHole(t)), Options{ConnectTimeout: time.Hour})
+	ended := make(chan error, 1)
+	go func() { _, err := s.Read(context.Background()); ended <- err }()
+	eventually(t, "a connection in the making", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.all) == 1
+	})
+	s.Close()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Fatal("Read of a closed session gave no error")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("Read goes on after Close")
+	}
+	if _, err := s.Read(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Errorf("Read after Close gave %v, want ErrClosed", err)
+	}
+}
+
+func backend(t *testing.T, s *Session) (pid int) {
+	t.Helper()
+	err := s.do(patient(t), attempt{budget: time.Minute}, func(_ context.Context, c *pgx.Conn) error {
+		pid = int(c.PgConn().PID())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestStoppedBackendEndsByTheLimitAndHeals(t *testing.T) {
+	ctx := patient(t)
+	s := session(t, shared.conninfo(""), superuser)
+	if _, err := s.Read(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pid := backend(t, s)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Kill(pid, syscall.SIGCONT) })
+	s.opts.QueryTimeout = 300 * time.Millisecond
+	if _, err := s.Read(ctx); err == nil || Classify(err) != Unreachable || ctx.Err() != nil {
+		t.Fatalf("Read of a stopped backend gave %v, the test's own context %v; want unreachable by QueryTimeout", err, ctx.Err())
+	}
+	s.opts.QueryTimeout = superuser.QueryTimeout
+	if _, err := s.Read(ctx); err != nil {
+		t.Fatalf("the next read gave %v, want a new connection", err)
+	}
+	if again := backend(t, s); again == pid {
+		t.Errorf("the next read used process %d again", pid)
+	}
+}
+
+func TestPlacesComeBackWhileBackendsStayStopped(t *testing.T) {
+	ctx := patient(t)
+	s := session(t, shared.conninfo(""), superuser)
+	for range maxConnections + 2 {
+		pid := backend(t, s)
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { syscall.Kill(pid, syscall.SIGCONT) })
+		s.opts.QueryTimeout = 100 * time.Millisecond
+		if _, err := s.Read(ctx); err == nil {
+			t.Fatal("Read of a stopped backend gave no error")
+		}
+		s.opts.QueryTimeout = superuser.QueryTimeout
+	}
+	if _, err := s.Read(ctx); err != nil {
+		t.Fatalf("Read gave %v, want a place for a new connection", err)
+	}
+}
+
+func TestKilledSessionCostsNoRead(t *testing.T) {
+	ctx := patient(t)
+	s := session(t, shared.conninfo(""), superuser)
+	if _, err := s.Read(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pid := backend(t, s)
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, "SELECT pg_terminate_backend($1)", pid)
+	eventually(t, "the backend's end", func() bool {
+		return value[int](t, admin, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid) == 0
+	})
+	if _, err := s.Read(ctx); err != nil {
+		t.Fatalf("the read after the session was killed gave %v", err)
+	}
+}
+
+func TestSessionsStayBoundedAfterCancelledReads(t *testing.T) {
+	const name = "bounded"
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, "CREATE ROLE "+name+" LOGIN SUPERUSER IN ROLE trusted")
+	sessions := func() int {
+		return value[int](t, admin, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", name)
+	}
+	o := superuser
+	o.User = name
+	s := session(t, shared.conninfo(""), o)
+	cancelled := 0
+	for i := range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%40)*200*time.Microsecond)
+		if _, err := s.Read(ctx); err != nil {
+			cancelled++
+		}
+		cancel()
+	}
+	if cancelled < 50 {
+		t.Fatalf("only %d of 200 reads were cancelled", cancelled)
+	}
+	eventually(t, "at most two sessions", func() bool { return sessions() <= maxConnections })
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Fatalf("Read gave %v after all", err)
+	}
+	s.Close()
+	eventually(t, "no session after Close", func() bool { return sessions() == 0 })
+}
+
+func TestInheritedSettingsAreOverridden(t *testing.T) {
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, "CREATE ROLE hindered LOGIN IN ROLE trusted")
+	for _, sql := range Grants("hindered") {
+		exec1(t, admin, sql)
+	}
+	for _, set := range []string{
+		"statement_timeout = '1ms'", "lock_timeout = '1ms'", "idle_session_timeout = '1ms'",
+		"default_transaction_read_only = on", "search_path = nowhere", "synchronous_commit = remote_apply",
+		"client_encoding = 'LATIN1'", "datestyle = 'German'", "bytea_output = escape", "row_security = on",
+	} {
+		exec1(t, admin, "ALTER ROLE hindered SET "+set)
+	}
+	o := superuser
+	o.User = "hindered"
+	s := session(t, shared.conninfo("options='-c statement_timeout=1ms'"), o)
+	for range 2 {
+		if _, err := s.Read(patient(t)); err != nil {
+			t.Fatalf("Read gave %v", err)
+		}
+	}
+	want := map[string]string{
+		"application_name": "slotkeeper", "statement_timeout": "10min", "lock_timeout": "20s", "idle_session_timeout": "0",
+		"default_transaction_read_only": "off", "search_path": "pg_catalog", "synchronous_commit": "local",
+		"client_encoding": "UTF8", "row_security": "off",
+	}
+	for name, value := range want {
+		if got := setting(t, s, name); got != value {
+			t.Errorf("%s = %q, want %q", name, got, value)
+		}
+	}
+}
+
+func setting(t *testing.T, s *Session, name string) (value string) {
+	t.Helper()
+	err := s.Query(t.Context(), "showing", "SELECT current_setting($1)", func(rows pgx.Rows) error { return rows.Scan(&value) }, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func TestDatabaseNames(t *testing.T) {
+	admin := shared.admin(t, "postgres")
+	for i, name := range []string{`My "DB"`, `O'Neil x`, `база`, `a\b`} {
+		t.Run(name, func(t *testing.T) {
+			exec1(t, admin, "CREATE DATABASE "+quoteIdent(name)+" TEMPLATE template0")
+			there := shared.admin(t, name)
+			exec1(t, there, "CREATE EXTENSION slotkeeper")
+			slot := "named_" + strconv.Itoa(i)
+			exec1(t, there, "SELECT pg_create_logical_replication_slot($1, 'test_decoding')", slot)
+			t.Cleanup(func() {
+				there.Exec(context.Background(), "SELECT pg_drop_replication_slot($1)", slot)
+			})
+			o := superuser
+			o.DBName = name
+			url := "postgres://127.0.0.1:" + strconv.Itoa(shared.port) + "/?sslmode=disable"
+			for _, conninfo := range []string{shared.conninfo(""), url, shared.conninfo("dbname=" + quoteValue(name))} {
+				r, err := session(t, conninfo, o).Read(patient(t))
+				if err != nil {
+					t.Fatalf("Read by %s gave %v", conninfo, err)
+				}
+				if got := slotNamed(r, slot).Database; got != name {
+					t.Errorf("by %s the slot's database is %q, want %q", conninfo, got, name)
+				}
+			}
+		})
+	}
+}
+
+func slotNamed(r Read, name string) cluster.Slot {
+	for _, s := range r.Slots {
+		if s.Name == name {
+			return s
+		}
+	}
+	return cluster.Slot{}
+}
