@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -98,6 +102,33 @@ func (n *Node) lsn(ctx context.Context, expression string) (cluster.LSN, error) 
 		return 0, err
 	}
 	return cluster.ParseLSN(text)
+}
+
+// Fork gives where a promoted node's timeline began; 0 on the first timeline.
+func (n *Node) Fork(ctx context.Context) (cluster.LSN, error) {
+	conn, err := pgconn.Connect(ctx, n.Conninfo("", "")+" replication=database")
+	if err != nil {
+		return 0, fmt.Errorf("connecting to node %q: %w", n.name, err)
+	}
+	defer closeQuickly(conn)
+	system, err := pglogrepl.IdentifySystem(ctx, conn)
+	if err != nil {
+		return 0, fmt.Errorf("asking node %q for its timeline: %w", n.name, err)
+	}
+	if system.Timeline == 1 {
+		return 0, nil
+	}
+	history, err := pglogrepl.TimelineHistory(ctx, conn, system.Timeline)
+	if err != nil {
+		return 0, fmt.Errorf("asking node %q for the history of timeline %d: %w", n.name, system.Timeline, err)
+	}
+	// One line per earlier timeline: number, where it ended, why.
+	lines := strings.Split(strings.TrimSpace(string(history.Content)), "\n")
+	fields := strings.Fields(lines[len(lines)-1])
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("reading the history of timeline %d: unexpected line %q", system.Timeline, lines[len(lines)-1])
+	}
+	return cluster.ParseLSN(fields[1])
 }
 
 // WaitReplay waits until a standby has replayed up to an LSN.
