@@ -1,0 +1,176 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// handler holds what requests share.
+type handler struct {
+	opts    Options
+	source  Source
+	syncing chan struct{} // one for each POST /sync that waits
+}
+
+// route is one path, and the methods that it takes.
+type route struct {
+	methods []string
+	open    bool // also without user and password
+	serve   http.HandlerFunc
+}
+
+// Handler answers requests with what source says.
+func Handler(o Options, source Source) http.Handler {
+	h := &handler{opts: o.normal(), source: source, syncing: make(chan struct{}, maxSyncs)}
+	metrics, requests := newMetrics(h.opts, source)
+	get := []string{http.MethodGet, http.MethodHead}
+	routes := map[string]route{
+		"/":          {methods: get, serve: h.page},
+		"/status":    {methods: get, serve: h.status},
+		"/metrics":   {methods: get, serve: metrics.ServeHTTP},
+		"/sync":      {methods: []string{http.MethodPost}, serve: h.sync},
+		"/liveness":  {methods: get, open: true, serve: h.liveness},
+		"/readiness": {methods: get, open: true, serve: h.readiness},
+	}
+	dispatch := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.dispatch(w, r, routes) })
+	// Without this any web page could ask for cycles through its visitor's browser.
+	var all http.Handler = http.NewCrossOriginProtection().Handler(dispatch)
+	return requests.count(all, routes)
+}
+
+func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, routes map[string]route) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	rt, ok := routes[r.URL.Path]
+	if (!ok || !rt.open) && !h.allowed(r) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="slotkeeper", charset="UTF-8"`)
+		fail(w, http.StatusUnauthorized, "this needs the user of http.username and the password of http.password_file")
+		return
+	}
+	if !ok {
+		fail(w, http.StatusNotFound, "no such path: there are /, /status, /sync, /metrics, /liveness and /readiness")
+		return
+	}
+	if !slices.Contains(rt.methods, r.Method) {
+		w.Header().Set("Allow", strings.Join(rt.methods, ", "))
+		fail(w, http.StatusMethodNotAllowed, r.URL.Path+" takes "+strings.Join(rt.methods, " and ")+" only")
+		return
+	}
+	if n, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			fail(w, http.StatusRequestEntityTooLarge, "the request has a body, and none is wanted")
+			return
+		}
+		fail(w, http.StatusBadRequest, "the request's body cannot be read")
+		return
+	} else if n > 0 {
+		fail(w, http.StatusBadRequest, "the request has a body, and none is wanted")
+		return
+	}
+	rt.serve(w, r)
+}
+
+// allowed compares hashes, so that the time says nothing of where or in what
+// length the words differ.
+func (h *handler) allowed(r *http.Request) bool {
+	if h.opts.Username == "" {
+		return true
+	}
+	user, password, ok := r.BasicAuth()
+	a := same(user, h.opts.Username)
+	b := same(password, h.opts.Password)
+	return ok && a&b == 1
+}
+
+func same(a, b string) int {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:])
+}
+
+func (h *handler) status(w http.ResponseWriter, _ *http.Request) {
+	s, ok := h.source.Status()
+	if !ok {
+		fail(w, http.StatusServiceUnavailable, "no observation is complete yet")
+		return
+	}
+	reply(w, http.StatusOK, s)
+}
+
+func (h *handler) sync(w http.ResponseWriter, r *http.Request) {
+	select {
+	case h.syncing <- struct{}{}:
+		defer func() { <-h.syncing }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusTooManyRequests, "too many requests for a cycle wait already")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.opts.SyncTimeout)
+	defer cancel()
+	err := h.source.RequestSync(ctx)
+	switch {
+	case err == nil:
+		h.status(w, r)
+	case h.opts.NotLeading(err):
+		fail(w, http.StatusConflict, "this controller does not lead"+h.leaderName())
+	case errors.Is(err, context.DeadlineExceeded):
+		fail(w, http.StatusGatewayTimeout, fmt.Sprintf("no cycle ended within %s", h.opts.SyncTimeout))
+	default:
+		fail(w, http.StatusServiceUnavailable, "the cycle failed: "+err.Error())
+	}
+}
+
+func (h *handler) leaderName() string {
+	if s, ok := h.source.Status(); ok && s.Leader.Name != "" {
+		return ": " + s.Leader.Name + " does"
+	}
+	return ""
+}
+
+func (h *handler) liveness(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusOK, map[string]string{"status": "alive"})
+}
+
+func (h *handler) readiness(w http.ResponseWriter, _ *http.Request) {
+	s, ok := h.source.Status()
+	if !ok {
+		fail(w, http.StatusServiceUnavailable, "no observation is complete yet")
+		return
+	}
+	if age := h.opts.Now().Sub(s.At); age > h.opts.StaleAfter {
+		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("the last observation is %s old", age.Round(time.Second)))
+		return
+	}
+	reply(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+// reply writes v as JSON. It is encoded first: a half document under a 200
+// would be worse than an error.
+func reply(w http.ResponseWriter, code int, v any) {
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(v); err != nil {
+		fail(w, http.StatusInternalServerError, "the answer cannot be encoded: "+err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(b.Bytes()) // the client is gone: nobody is left to tell
+}
+
+func fail(w http.ResponseWriter, code int, text string) {
+	b, _ := json.Marshal(map[string]string{"error": text}) // strings cannot fail
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(b, '\n'))
+}
