@@ -68,10 +68,14 @@ func (f *Fault) explain() {
 	case errors.Is(f.err, context.DeadlineExceeded) || pgconn.Timeout(f.err):
 		f.set(Unreachable, fmt.Sprintf("%s did not answer in time: %s", f.Host, oneLine(f.err.Error())),
 			"see whether the server, its disk or the network hangs; a longer postgres.query_timeout helps only where it is merely slow")
-	case f.Host != "":
-		f.set(Unreachable, fmt.Sprintf("%s: %s", f.Host, oneLine(f.err.Error())), "")
-	default:
+	case f.Host == "" || errors.Is(f.err, ErrClosed):
 		f.set(Unreachable, oneLine(f.err.Error()), "")
+	case errors.Is(f.err, context.Canceled) || broken(f.err):
+		f.set(Unreachable, fmt.Sprintf("the connection to %s ended: %s", f.Host, oneLine(f.err.Error())), "see the server's log")
+	default:
+		// Whole answers came, but not what the contract says.
+		f.set(ExtensionUnavailable, fmt.Sprintf("database %q at %s: %s", f.Database, f.Host, oneLine(f.err.Error())),
+			"install an extension and a slotkeeper of one release")
 	}
 }
 
@@ -101,6 +105,11 @@ func (f *Fault) explainServer(pg *pgconn.PgError) {
 	if pg.Detail != "" {
 		said += ": " + oneLine(pg.Detail)
 	}
+	if fromLoader(pg) {
+		f.set(ExtensionUnavailable, said, fmt.Sprintf(
+			"install the slotkeeper extension package for this server's major on %s; no restart is needed", f.Host))
+		return
+	}
 	switch pg.Code {
 	case codeBadPassword:
 		f.set(NoPrivilege, said, fmt.Sprintf(
@@ -114,15 +123,17 @@ func (f *Fault) explainServer(pg *pgconn.PgError) {
 			"set postgres.dbname, or dbname in the conninfo, to the database that has the extension; there is no %q", f.Database))
 	case codeNoSchema, codeNoFunction, codeNoObject, codeNoColumn, codePlanChanged:
 		f.set(ExtensionUnavailable, said, f.createHint())
-	case codeNoFile:
-		f.set(ExtensionUnavailable, said, fmt.Sprintf(
-			"install the slotkeeper extension package of the server's major on %s; no restart is needed", f.Host))
 	case codeProtocol:
 		f.set(WrongEndpoint, said, "let the conninfo name the server itself: a connection pooler refuses the session settings")
 	default:
 		f.set(otherReason(pg.Code), said, otherHint(pg))
 	}
 }
+
+// fromLoader reports whether the server could not load the extension's library
+// or find a function in it: the file is missing, of another major, or older than
+// the SQL objects.
+func fromLoader(pg *pgconn.PgError) bool { return pg.File == "dfmgr.c" }
 
 func (f *Fault) authHint() string {
 	return fmt.Sprintf("let pg_hba.conf of %s admit this controller's address to database %q as role %q, for example "+

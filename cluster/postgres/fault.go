@@ -25,7 +25,6 @@ const (
 	codeNoFunction        = "42883"
 	codeNoObject          = "42704"
 	codeNoColumn          = "42703"
-	codeNoFile            = "58P01"
 	codeNoPrivilege       = "42501"
 	codeBadAuth           = "28000"
 	codeBadPassword       = "28P01"

@@ -62,6 +62,39 @@ func TestMissingExtension(t *testing.T) {
 	}
 }
 
+func TestFunctionThatTheLibraryLacks(t *testing.T) {
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, `CREATE DATABASE newer`)
+	there := shared.admin(t, "newer")
+	exec1(t, there, "CREATE EXTENSION slotkeeper")
+	library := value[string](t, there, "SELECT probin FROM pg_proc WHERE oid = 'slotkeeper.slots()'::regprocedure")
+	rename := func(symbol, library string) {
+		exec1(t, there, "UPDATE pg_proc SET prosrc = $1, probin = $2 WHERE oid = 'slotkeeper.slots()'::regprocedure", symbol, library)
+	}
+	s := session(t, shared.conninfo(""), as("postgres", "newer"))
+	rename("slotkeeper_later", library)
+	faulty(t, s, ExtensionUnavailable, []string{at(), "slotkeeper_later"}, []string{"install", "package"})
+	rename("slotkeeper_slots", "$libdir/slotkeeper_gone")
+	faulty(t, s, ExtensionUnavailable, []string{at(), "slotkeeper_gone"}, []string{"install", "package"})
+	rename("slotkeeper_slots", library)
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Fatalf("Read with the right library gave %v", err)
+	}
+}
+
+func TestAnswerOutsideTheContract(t *testing.T) {
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, `CREATE DATABASE strange`)
+	there := shared.admin(t, "strange")
+	exec1(t, there, "CREATE EXTENSION slotkeeper")
+	const missing = `CREATE OR REPLACE FUNCTION slotkeeper.raise_fence(fence slotkeeper.fence) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'`
+	exec1(t, there, missing)
+	_, err := session(t, shared.conninfo(""), as("postgres", "strange")).RaiseFence(patient(t), cluster.Fence{})
+	if got := Classify(err); got != ExtensionUnavailable {
+		t.Errorf("NULL for an answer is %q (%v), want %q", got, err, ExtensionUnavailable)
+	}
+}
+
 func TestScriptOfAnotherVersion(t *testing.T) {
 	admin := shared.admin(t, "postgres")
 	exec1(t, admin, `CREATE DATABASE older`)

@@ -56,6 +56,10 @@ func (o Options) withDefaults() Options {
 // config gives pgx's configuration for a member. It is made anew for each
 // connection, so that a changed passfile or service file counts at once.
 func (o Options) config(m cluster.Member) (*pgx.ConnConfig, error) {
+	if strings.TrimSpace(m.Conninfo) == "" {
+		// libpq would go to whatever the environment or the local socket says.
+		return nil, fmt.Errorf("node %q has no conninfo: name at least its host and port", m.Name)
+	}
 	if o.Passfile != "" {
 		f, err := os.Open(o.Passfile)
 		if err != nil {

@@ -70,7 +70,7 @@ func TestShorterConnectTimeoutStands(t *testing.T) {
 		{"host=h", 5 * time.Second}, {"host=h connect_timeout=2", 2 * time.Second},
 		{"host=h connect_timeout=0", 5 * time.Second}, {"host=h connect_timeout=60", 5 * time.Second},
 	} {
-		c, err := Options{ConnectTimeout: 5 * time.Second}.withDefaults().config(cluster.Member{Conninfo: tc.conninfo})
+		c, err := Options{ConnectTimeout: 5 * time.Second}.withDefaults().config(cluster.Member{Name: "a", Conninfo: tc.conninfo})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,6 +85,12 @@ func TestUnreadablePassfileIsNamed(t *testing.T) {
 	_, err := New(cluster.Member{Name: "a", Conninfo: "host=h"}, Options{Passfile: missing})
 	if err == nil || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("New gave %v, want the node and the file", err)
+	}
+}
+
+func TestEmptyConninfoIsRefused(t *testing.T) {
+	if _, err := New(cluster.Member{Name: "a", Conninfo: " "}, Options{}); err == nil || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("New gave %v, want an error that names the node", err)
 	}
 }
 

@@ -145,10 +145,8 @@ func usable(c *pgx.Conn, err error) bool {
 		return false
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == codePlanChanged || pg.Code == codeNoFile) {
-		return false
-	}
-	return true
+	// A session keeps the plans and the library that it has loaded.
+	return !errors.As(err, &pg) || pg.Code != codePlanChanged && !fromLoader(pg)
 }
 
 // mayRepeat reports whether work that failed on a kept connection may be done
