@@ -1,0 +1,348 @@
+/*
+ * args.c
+ *		Decoding and validating what callers give.
+ *
+ * All of it, before anything in shared memory is looked at: a call with one bad
+ * argument does nothing at all.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_lsn.h"
+#include "utils/typcache.h"
+
+#include "slotkeeper.h"
+
+#define TEXT_MAX 255
+
+/* A composite value taken apart; what names it in messages. */
+typedef struct Row
+{
+	const char *what;
+	const char *const *fields;
+	Datum		values[16];
+	bool		nulls[16];
+} Row;
+
+static void
+bad_value(const char *what, const char *field, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid value for %s.%s", what, field),
+			 errdetail_internal("%s", detail)));
+}
+
+static void
+row_open(Row *row, Datum composite, const char *what, const char *const *fields,
+		 const Oid *types, int n)
+{
+	HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
+	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
+											  HeapTupleHeaderGetTypMod(header));
+	HeapTupleData tuple;
+	bool		fits = desc->natts == n;
+
+	/* somebody may have altered the type; types[i] Invalid: any composite */
+	for (int i = 0; fits && i < n; i++)
+		fits = !TupleDescAttr(desc, i)->attisdropped &&
+			(types[i] == InvalidOid || TupleDescAttr(desc, i)->atttypid == types[i]);
+	if (!fits)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("type slotkeeper.%s is not as this library knows it", what),
+				 errhint("Drop the extension slotkeeper and create it again.")));
+
+	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+	ItemPointerSetInvalid(&tuple.t_self);
+	tuple.t_tableOid = InvalidOid;
+	tuple.t_data = header;
+	row->what = what;
+	row->fields = fields;
+	heap_deform_tuple(&tuple, desc, row->values, row->nulls);
+	ReleaseTupleDesc(desc);
+}
+
+static Datum
+row_get(const Row *row, int i)
+{
+	if (row->nulls[i])
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s.%s must not be null", row->what, row->fields[i])));
+	return row->values[i];
+}
+
+/*
+ * Printable ASCII: it goes into files of one line per value, which sessions of
+ * databases with other encodings read.
+ */
+static char *
+row_text(const Row *row, int i)
+{
+	char	   *value = TextDatumGetCString(row_get(row, i));
+
+	if (*value == '\0')
+		bad_value(row->what, row->fields[i], "It must not be empty.");
+	if (strlen(value) > TEXT_MAX)
+		bad_value(row->what, row->fields[i], "It must not be longer than 255 bytes.");
+	for (const char *p = value; *p != '\0'; p++)
+		if (*p < 0x20 || *p >= 0x7f)
+			bad_value(row->what, row->fields[i], "It must hold printable ASCII characters only.");
+	return value;
+}
+
+static uint64
+row_uint64(const Row *row, int i)
+{
+	char	   *value = TextDatumGetCString(row_get(row, i));
+	size_t		len = strlen(value);
+	uint64		number;
+
+	errno = 0;
+	number = strtou64(value, NULL, 10);
+	if (len == 0 || len > 20 || strspn(value, "0123456789") != len || errno != 0)
+		bad_value(row->what, row->fields[i], "It must be a decimal number of 64 bits.");
+	return number;
+}
+
+static TransactionId
+row_xid(const Row *row, int i)
+{
+	TransactionId xid = DatumGetTransactionId(row_get(row, i));
+
+	if (!TransactionIdIsNormal(xid))
+		bad_value(row->what, row->fields[i],
+				  "0, 1 and 2 are special transaction ids and never a catalog_xmin.");
+	return xid;
+}
+
+static XLogRecPtr
+row_lsn(const Row *row, int i)
+{
+	XLogRecPtr	lsn = DatumGetLSN(row_get(row, i));
+
+	if (lsn == InvalidXLogRecPtr)
+		bad_value(row->what, row->fields[i], "0/0 is never a position.");
+	return lsn;
+}
+
+static void
+row_name(const Row *row, int i, NameData *result)
+{
+	namestrcpy(result, NameStr(*DatumGetName(row_get(row, i))));
+}
+
+static void
+row_incarnation(const Row *parent, int i, Incarnation *result)
+{
+	static const char *const fields[] = {"inode", "birth"};
+	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
+	Row			row;
+
+	row_open(&row, row_get(parent, i), "incarnation", fields, types, lengthof(fields));
+	result->inode = row_uint64(&row, 0);
+	result->has_birth = !row.nulls[1];
+	result->birth = result->has_birth ? DatumGetTimestampTz(row.values[1]) : 0;
+}
+
+static Datum
+arg_get(FunctionCallInfo fcinfo, int argno, const char *what)
+{
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", what)));
+	return PG_GETARG_DATUM(argno);
+}
+
+void
+arg_fence(FunctionCallInfo fcinfo, int argno, Fence *result)
+{
+	static const char *const fields[] = {"scope", "store", "epoch", "owner", "system_identifier", "timeline"};
+	static const Oid types[] = {TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID, INT8OID};
+	Row			row;
+	int64		timeline;
+
+	row_open(&row, arg_get(fcinfo, argno, "fence"), "fence", fields, types, lengthof(fields));
+	result->scope = row_text(&row, 0);
+	result->store = row_text(&row, 1);
+	result->epoch = DatumGetInt64(row_get(&row, 2));
+	if (result->epoch < 1)
+		bad_value("fence", "epoch", "An epoch is 1 or more.");
+	result->owner = row_text(&row, 3);
+	result->system_identifier = row_uint64(&row, 4);
+	timeline = DatumGetInt64(row_get(&row, 5));
+	if (timeline < 1 || timeline > PG_UINT32_MAX)
+		bad_value("fence", "timeline", "A timeline is a number from 1 to 4294967295.");
+	result->timeline = (TimeLineID) timeline;
+}
+
+int64
+arg_int64(FunctionCallInfo fcinfo, int argno, const char *what, int64 min, int64 max)
+{
+	int64		value = DatumGetInt64(arg_get(fcinfo, argno, what));
+
+	if (value < min || value > max)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for %s: " INT64_FORMAT, what, value),
+				 errdetail("It must be between " INT64_FORMAT " and " INT64_FORMAT ".", min, max)));
+	return value;
+}
+
+static Datum *
+arg_array(FunctionCallInfo fcinfo, int argno, const char *what, int *count)
+{
+	ArrayType  *array = DatumGetArrayTypeP(arg_get(fcinfo, argno, what));
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	Datum	   *values;
+	bool	   *nulls;
+
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+				 errmsg("%s must be an array of one dimension, not of %d", what, ARR_NDIM(array))));
+	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
+	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign,
+					  &values, &nulls, count);
+	for (int i = 0; i < *count; i++)
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("element %d of %s must not be null", i + 1, what)));
+	return values;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+/* Slot names inside structs of the given size: valid ones, none twice. */
+static void
+check_names(const NameData *first, Size stride, int count, const char *what)
+{
+	const char **names = palloc(sizeof(char *) * (count + 1));
+
+	for (int i = 0; i < count; i++)
+	{
+		names[i] = (const char *) first + stride * i;
+		ReplicationSlotValidateName(names[i], ERROR);
+	}
+	qsort(names, count, sizeof(char *), compare_names);
+	for (int i = 1; i < count; i++)
+		if (strcmp(names[i - 1], names[i]) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("%s names the slot \"%s\" twice", what, names[i])));
+	pfree(names);
+}
+
+static void
+decode_change(Datum value, Change *c)
+{
+	static const char *const fields[] = {"name", "plugin", "database_oid", "two_phase", "two_phase_at",
+		"restart_lsn", "confirmed_flush_lsn", "catalog_xmin", "snapshot", "source", "resume"};
+	static const Oid types[] = {NAMEOID, NAMEOID, OIDOID, BOOLOID, LSNOID,
+		LSNOID, LSNOID, XIDOID, BYTEAOID, InvalidOid, TEXTOID};
+	Row			row;
+
+	row_open(&row, value, "change", fields, types, lengthof(fields));
+	row_name(&row, 0, &c->name);
+	row_name(&row, 1, &c->plugin);
+	if (NameStr(c->plugin)[0] == '\0')
+		bad_value("change", "plugin", "A logical slot has an output plugin.");
+	c->database = DatumGetObjectId(row_get(&row, 2));
+	if (!OidIsValid(c->database))
+		bad_value("change", "database_oid", "A logical slot belongs to a database.");
+	c->two_phase = DatumGetBool(row_get(&row, 3));
+	c->two_phase_at = row.nulls[4] ? InvalidXLogRecPtr : DatumGetLSN(row.values[4]);
+	c->restart_lsn = row_lsn(&row, 5);
+	c->confirmed_flush = row_lsn(&row, 6);
+	if (c->restart_lsn > c->confirmed_flush)
+		bad_value("change", "restart_lsn", "It is never after confirmed_flush_lsn.");
+	c->catalog_xmin = row_xid(&row, 7);
+	c->snapshot = row.nulls[8] ? NULL : DatumGetByteaPP(row.values[8]);
+	row_incarnation(&row, 9, &c->source);
+	c->resume = row.nulls[10] ? NULL : TextDatumGetCString(row.values[10]);
+	if (strcmp(NameStr(c->name), HOLD_NAME) == 0 || strcmp(NameStr(c->name), WAL_HOLD_NAME) == 0)
+		bad_value("change", "name", "That name is reserved for slotkeeper's own slots.");
+}
+
+Change *
+arg_changes(FunctionCallInfo fcinfo, int argno, int *count)
+{
+	Datum	   *values = arg_array(fcinfo, argno, "change", count);
+	Change	   *changes = palloc0(sizeof(Change) * (*count + 1));
+
+	for (int i = 0; i < *count; i++)
+		decode_change(values[i], &changes[i]);
+	check_names(&changes[0].name, sizeof(Change), *count, "change");
+	return changes;
+}
+
+Want *
+arg_wants(FunctionCallInfo fcinfo, int argno, int *count)
+{
+	static const char *const fields[] = {"catalog_xmin", "slot_name", "source"};
+	static const Oid types[] = {XIDOID, NAMEOID, InvalidOid};
+	Datum	   *values = arg_array(fcinfo, argno, "want", count);
+	Want	   *wants = palloc0(sizeof(Want) * (*count + 1));
+	NameData   *names = palloc0(sizeof(NameData) * (*count + 1));
+	int			named = 0;
+
+	for (int i = 0; i < *count; i++)
+	{
+		Row			row;
+
+		row_open(&row, values[i], "want", fields, types, lengthof(fields));
+		wants[i].catalog_xmin = row_xid(&row, 0);
+		wants[i].has_slot = !row.nulls[1];
+		if (!wants[i].has_slot)
+			continue;
+		row_name(&row, 1, &wants[i].slot);
+		row_incarnation(&row, 2, &wants[i].source);
+		names[named++] = wants[i].slot;
+	}
+	check_names(names, sizeof(NameData), named, "want");
+	return wants;
+}
+
+Incarnation *
+arg_incarnations(FunctionCallInfo fcinfo, int argno, int *count)
+{
+	static const char *const fields[] = {"incarnation"};
+	Datum	   *values = arg_array(fcinfo, argno, "incarnation", count);
+	Incarnation *result = palloc0(sizeof(Incarnation) * (*count + 1));
+	Row			row = {.what = "mark", .fields = fields};
+
+	for (int i = 0; i < *count; i++)
+	{
+		row.values[0] = values[i];
+		row.nulls[0] = false;
+		row_incarnation(&row, 0, &result[i]);
+	}
+	return result;
+}
+
+NameData *
+arg_names(FunctionCallInfo fcinfo, int argno, int *count)
+{
+	Datum	   *values = arg_array(fcinfo, argno, "name", count);
+	NameData   *names = palloc0(sizeof(NameData) * (*count + 1));
+
+	for (int i = 0; i < *count; i++)
+		namestrcpy(&names[i], NameStr(*DatumGetName(values[i])));
+	check_names(names, sizeof(NameData), *count, "name");
+	return names;
+}

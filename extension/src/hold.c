@@ -1,0 +1,434 @@
+/*
+ * hold.c
+ *		hold(): the slot that keeps catalog rows for the mirrors of all nodes.
+ *
+ * It proves something only while it is continuous: it was set to not after X
+ * while the slot whose mirror needs X still pinned X itself, and since then it
+ * was never gone and never after X.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/lwlock.h"
+#include "storage/procarray.h"
+#include "storage/spin.h"
+#include "utils/pg_lsn.h"
+
+#include "slotkeeper.h"
+
+/* The aggregate follows at once; on some minors a concurrent update can be lost. */
+#define AGGREGATE_TRIES 100
+
+PG_FUNCTION_INFO_V1(slotkeeper_hold);
+
+typedef struct HoldCall
+{
+	const Fence *fence;
+	int64		generation;
+	Want	   *wants;
+	int			nwants;
+	bool		in_recovery;
+	Outcome    *rows;
+	int			nrows;
+	bool	   *satisfied;
+	TransactionId pinned;		/* what the hold pinned before, in memory and on disk */
+	TransactionId target;
+	char	   *save_error;
+} HoldCall;
+
+static bool
+not_after(TransactionId a, TransactionId x)
+{
+	return TransactionIdIsNormal(a) && !TransactionIdFollows(a, x);
+}
+
+static void
+make_older(TransactionId *oldest, TransactionId x)
+{
+	if (!TransactionIdIsValid(*oldest) || TransactionIdPrecedes(x, *oldest))
+		*oldest = x;
+}
+
+/* A hold that somebody connected to, or that lost its WAL, proves nothing. */
+static bool
+is_untouched(const SlotLook *look)
+{
+	return LookIsPhysical(look) && look->data.persistency == RS_PERSISTENT &&
+		look->invalidated == NULL && look->data.restart_lsn == InvalidXLogRecPtr &&
+		!TransactionIdIsValid(look->data.xmin) &&
+		(look->active_pid == 0 || look->active_pid == MyProcPid);
+}
+
+bool
+hold_pins(const Fence *fence, TransactionId x, int64 *generation, char **why)
+{
+	SlotLook	look;
+	Marker		marker;
+
+	if (!look_at_slot(HOLD_NAME, &look))
+		*why = pstrdup("There is no slot " HOLD_NAME " here.");
+	else if (!marker_is_ours(HOLD_NAME, fence, &marker) || marker.kind != MARKER_HOLD)
+		*why = pstrdup("The slot " HOLD_NAME " here has no marker of this controller.");
+	else if (!is_untouched(&look))
+		*why = pstrdup("The slot " HOLD_NAME " here is used by somebody else.");
+	else if (!not_after(look.data.catalog_xmin, x) || !not_after(look.effective_catalog_xmin, x))
+		*why = psprintf("The slot " HOLD_NAME " here pins from %u on, not from %u.", look.data.catalog_xmin, x);
+	else if (statefile_holds(&look, why))
+	{
+		*generation = marker.generation;
+		return true;
+	}
+	return false;
+}
+
+static void
+all_rows(HoldCall *call, const char *code, const char *detail, const char *hint)
+{
+	for (int i = 0; i < call->nrows; i++)
+	{
+		outcome_is(&call->rows[i], code, "%s", detail);
+		if (hint != NULL)
+			outcome_hint(&call->rows[i], "%s", hint);
+	}
+}
+
+static void
+make_hold(HoldCall *call)
+{
+	Marker		marker;
+	char	   *why;
+
+	hand_create(HOLD_NAME, false, false);
+	marker_init(&marker, MARKER_HOLD, call->fence, call->generation);
+	(void) marker_write(HOLD_NAME, &marker);
+	if (!hand_persist(&why))
+		ereport(ERROR,
+				(errcode(ERRCODE_IO_ERROR),
+				 errmsg("could not save slot \"%s\": %s", HOLD_NAME, why)));
+}
+
+/* The later of memory and disk: only that is pinned whatever happens. */
+static TransactionId
+pinned_by(const SlotLook *look)
+{
+	ReplicationSlotPersistentData file;
+
+	if (!statefile_read(HOLD_NAME, &file, NULL) ||
+		!TransactionIdIsNormal(file.catalog_xmin) ||
+		!TransactionIdIsNormal(look->effective_catalog_xmin))
+		return InvalidTransactionId;
+	return TransactionIdFollows(file.catalog_xmin, look->effective_catalog_xmin) ?
+		file.catalog_xmin : look->effective_catalog_xmin;
+}
+
+/* Takes the existing hold in hand; false where it must not be used. */
+static bool
+take_existing(HoldCall *call)
+{
+	SlotLook	look;
+	Marker		marker;
+
+	hand_acquire(HOLD_NAME);
+	look_at(MyReplicationSlot, &look);
+	if (!marker_is_ours(HOLD_NAME, call->fence, &marker) || marker.kind != MARKER_HOLD)
+	{
+		all_rows(call, "not_ours", "The slot " HOLD_NAME " here has no marker of this controller.",
+				 "SELECT pg_drop_replication_slot('" HOLD_NAME "'); then it is made anew.");
+		return false;
+	}
+	if (call->generation < marker.generation ||
+		(!is_untouched(&look) && call->generation == marker.generation))
+	{
+		all_rows(call, "not_pinned",
+				 psprintf("The hold here is of generation " INT64_FORMAT ", the caller's is " INT64_FORMAT "%s.",
+						  marker.generation, call->generation,
+						  is_untouched(&look) ? "" : ", and somebody has used it since"),
+				 "Begin a new generation.");
+		return false;
+	}
+	if (!is_untouched(&look))
+	{
+		hand_drop();
+		make_hold(call);
+		return true;
+	}
+	marker_init(&marker, MARKER_HOLD, call->fence, call->generation);
+	(void) marker_write(HOLD_NAME, &marker);
+	call->pinned = pinned_by(&look);
+	return true;
+}
+
+/* What the mirrors of this node need always counts. */
+static void
+count_mirrors(HoldCall *call)
+{
+	int			count;
+	SlotLook   *looks = look_at_all_slots(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		Marker		marker;
+
+		if (LookIsPhysical(&looks[i]) || looks[i].data.persistency != RS_PERSISTENT ||
+			!TransactionIdIsNormal(looks[i].data.catalog_xmin) ||
+			!marker_is_ours(NameStr(looks[i].data.name), call->fence, &marker))
+			continue;
+		/* on a primary an original pins for itself */
+		if (marker.kind == MARKER_MIRROR || (marker.kind == MARKER_ORIGINAL && call->in_recovery))
+			make_older(&call->target, looks[i].data.catalog_xmin);
+	}
+}
+
+/* With the control lock held: does the slot itself still pin what is wanted? */
+static bool
+witnessed(const Want *want)
+{
+	ReplicationSlot *slot = SearchNamedReplicationSlot(NameStr(want->slot), false);
+	SlotLook	look;
+
+	if (slot == NULL)
+		return false;
+	look_at(slot, &look);
+	return !LookIsPhysical(&look) && look.invalidated == NULL &&
+		not_after(look.effective_catalog_xmin, want->catalog_xmin);
+}
+
+static bool
+is_incarnation(const Want *want)
+{
+	Incarnation now;
+
+	return incarnation_of(NameStr(want->slot), &now) && incarnation_same(&now, &want->source);
+}
+
+static void
+set_both(TransactionId xid)
+{
+	ReplicationSlot *slot = MyReplicationSlot;
+
+	SpinLockAcquire(&slot->mutex);
+	slot->data.catalog_xmin = xid;
+	slot->effective_catalog_xmin = xid;
+	SpinLockRelease(&slot->mutex);
+}
+
+/*
+ * The look at the witnesses and the setting are one step: nobody can advance
+ * and publish in between. A slot that was another one before or after the step
+ * is no witness.
+ */
+static void
+look_and_lower(HoldCall *call)
+{
+	TransactionId current = MyReplicationSlot->data.catalog_xmin;
+	bool	   *known = palloc0(sizeof(bool) * (call->nwants + 1));
+
+	for (int i = 0; i < call->nwants; i++)
+		known[i] = call->wants[i].has_slot && (call->in_recovery || is_incarnation(&call->wants[i]));
+
+	LWLockAcquire(ReplicationSlotControlLock, LW_EXCLUSIVE);
+	for (int i = 0; i < call->nwants; i++)
+	{
+		Want	   *want = &call->wants[i];
+
+		call->satisfied[i] = not_after(call->pinned, want->catalog_xmin) ||
+			(known[i] && (call->in_recovery || witnessed(want)));
+		if (call->satisfied[i])
+			make_older(&call->target, want->catalog_xmin);
+	}
+	if (TransactionIdIsValid(call->target) &&
+		(!TransactionIdIsValid(current) || TransactionIdPrecedes(call->target, current)))
+		set_both(call->target);
+	LWLockRelease(ReplicationSlotControlLock);
+
+	for (int i = 0; i < call->nwants; i++)
+		if (call->satisfied[i] && known[i] && !call->in_recovery &&
+			!not_after(call->pinned, call->wants[i].catalog_xmin))
+			call->satisfied[i] = is_incarnation(&call->wants[i]);
+}
+
+/* Recomputes until the aggregate that vacuum looks at has followed. */
+static void
+publish(void)
+{
+	TransactionId mine = MyReplicationSlot->effective_catalog_xmin;
+	TransactionId all;
+
+	for (int tries = 0; tries < AGGREGATE_TRIES; tries++)
+	{
+		ReplicationSlotsComputeRequiredXmin(false);
+		ProcArrayGetReplicationSlotXmin(NULL, &all);
+		if (!TransactionIdIsValid(mine) || not_after(all, mine))
+			return;
+		CHECK_FOR_INTERRUPTS();
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("the slots' catalog_xmin does not follow that of slot \"%s\"", HOLD_NAME),
+			 errdetail("It is %u, the slot's is %u.", all, mine)));
+}
+
+/*
+ * Disk first, then effective: after a crash the hold must not be older than what
+ * vacuum has removed. The old value is back when the save fails.
+ */
+static void
+raise_hold(HoldCall *call)
+{
+	ReplicationSlot *slot = MyReplicationSlot;
+	TransactionId old = slot->data.catalog_xmin;
+	volatile bool saved = false;
+
+	SpinLockAcquire(&slot->mutex);
+	slot->data.catalog_xmin = call->target;
+	SpinLockRelease(&slot->mutex);
+	PG_TRY();
+	{
+		saved = slot_save(&call->save_error);
+	}
+	PG_FINALLY();
+	{
+		set_both(saved ? call->target : old);
+	}
+	PG_END_TRY();
+	publish();
+}
+
+static void
+save_if_needed(HoldCall *call)
+{
+	SlotLook	look;
+
+	look_at(MyReplicationSlot, &look);
+	if (!statefile_holds(&look, NULL))
+		(void) slot_save(&call->save_error);
+}
+
+/* A want is held where both memory and the file, read back, pin it now. */
+static void
+answer(HoldCall *call)
+{
+	SlotLook	look;
+	TransactionId pinned;
+
+	look_at(MyReplicationSlot, &look);
+	pinned = pinned_by(&look);
+	for (int i = 0; i < call->nrows; i++)
+	{
+		Outcome    *row = &call->rows[i];
+		const Want *want = i < call->nwants ? &call->wants[i] : NULL;
+
+		row->catalog_xmin = look.data.catalog_xmin;
+		if (want != NULL && !call->satisfied[i])
+			outcome_is(row, "not_pinned", want->has_slot ?
+					   "The hold pins from %u on, and slot \"%s\" does not pin %u itself any more." :
+					   "The hold pins from %u on%.0s, not from %u.",
+					   look.data.catalog_xmin, NameStr(want->slot), want->catalog_xmin);
+		else if (want != NULL ? not_after(pinned, want->catalog_xmin) : call->save_error == NULL)
+			outcome_is(row, "held", call->save_error ? "%s" : NULL, call->save_error);
+		else
+			outcome_is(row, "save_failed", "%s", call->save_error ? call->save_error : "The state file does not follow.");
+	}
+}
+
+/* In a subtransaction. */
+static void
+hold_work(void *arg)
+{
+	HoldCall   *call = arg;
+	SlotLook	look;
+
+	if (!look_at_slot(HOLD_NAME, &look))
+		make_hold(call);
+	else if (!take_existing(call))
+	{
+		hand_let_go();
+		return;
+	}
+	count_mirrors(call);
+	look_and_lower(call);
+	publish();
+	if (TransactionIdIsValid(call->target) &&
+		TransactionIdFollows(call->target, MyReplicationSlot->data.catalog_xmin))
+		raise_hold(call);
+	else
+		save_if_needed(call);
+	answer(call);
+	hand_let_go();
+}
+
+static void
+run_hold(HoldCall *call)
+{
+	Failure		failure;
+
+	if (guarded(hold_work, call, &failure))
+		return;
+	hand_let_go();
+	failure_rethrow_if_cancel(&failure);
+	for (int i = 0; i < call->nrows; i++)
+		outcome_failed(&call->rows[i], &failure);
+}
+
+static void
+init_rows(HoldCall *call)
+{
+	call->nrows = Max(call->nwants, 1);
+	call->rows = palloc0(sizeof(Outcome) * (call->nrows + 1));
+	call->satisfied = palloc0(sizeof(bool) * (call->nrows + 1));
+	for (int i = 0; i < call->nrows; i++)
+		outcome_init(&call->rows[i], i < call->nwants && call->wants[i].has_slot ?
+					 NameStr(call->wants[i].slot) : HOLD_NAME);
+}
+
+static XLogRecPtr
+arg_wal(FunctionCallInfo fcinfo)
+{
+	XLogRecPtr	wal = PG_ARGISNULL(3) ? InvalidXLogRecPtr : PG_GETARG_LSN(3);
+
+	if (wal != InvalidXLogRecPtr && !RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("slot \"%s\" is only for standbys", WAL_HOLD_NAME),
+				 errdetail("This server is a primary: its own slots keep their WAL."),
+				 errhint("Give wal as 0/0 to drop the slot, or as NULL to leave it alone.")));
+	return wal;
+}
+
+Datum
+slotkeeper_hold(PG_FUNCTION_ARGS)
+{
+	HoldCall	call = {0};
+	Fence		fence;
+	Refusal		refusal;
+	XLogRecPtr	wal;
+	int			lock;
+
+	arg_fence(fcinfo, 0, &fence);
+	call.fence = &fence;
+	call.generation = arg_int64(fcinfo, 1, "generation", 1, PG_INT64_MAX);
+	call.wants = arg_wants(fcinfo, 2, &call.nwants);
+	wal = arg_wal(fcinfo);
+	require_replication_role();
+	outcomes_begin(fcinfo);
+	init_rows(&call);
+	outcome_init(&call.rows[call.nrows], WAL_HOLD_NAME);
+	if (!PG_ARGISNULL(3))
+		call.nrows++;
+
+	if (!fence_enter(&fence, ON_ANY_NODE, &lock, &refusal))
+	{
+		outcomes_refuse(fcinfo, &refusal, &call.rows[0].name, sizeof(Outcome), call.nrows);
+		return (Datum) 0;
+	}
+	call.in_recovery = RecoveryInProgress();
+	if (!PG_ARGISNULL(3))
+		wal_hold_set(&fence, call.generation, wal, &call.rows[--call.nrows]);
+	run_hold(&call);
+	for (int i = 0; i < call.nrows + !PG_ARGISNULL(3); i++)
+		outcome_put(fcinfo, &call.rows[i]);
+	fence_leave(lock);
+	return (Datum) 0;
+}

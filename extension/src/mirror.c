@@ -1,0 +1,291 @@
+/*
+ * mirror.c
+ *		Making and moving one mirror.
+ *
+ * A new one is RS_TEMPORARY until all that makes it safe is on disk: an error, a
+ * cancel or a kill before that leaves nothing. A position is one read of the
+ * primary: its three fields are set together, saved, and only then may catalog
+ * rows and WAL go.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+#include "proof.h"
+#include "slotkeeper.h"
+#include "wal.h"
+
+bool
+standby_has_replayed(MirrorCall *call)
+{
+	const Change *c = call->change;
+	TimeLineID	timeline;
+	XLogRecPtr	replay;
+
+	if (!RecoveryInProgress())
+	{
+		outcome_is(call->out, "not_in_recovery", "This server was promoted.");
+		return false;
+	}
+	replay = GetXLogReplayRecPtr(&timeline);
+	if (timeline != call->fence->timeline)
+		outcome_is(call->out, "timeline_mismatch", "This server is on timeline %u, the caller means timeline %u.",
+				   timeline, call->fence->timeline);
+	else if (replay < c->confirmed_flush)
+		outcome_is(call->out, "ahead_of_replay", "Replay is at %X/%X, before confirmed_flush_lsn %X/%X.",
+				   LSN_FORMAT_ARGS(replay), LSN_FORMAT_ARGS(c->confirmed_flush));
+	else if (TransactionIdFollows(c->catalog_xmin, ReadNextTransactionId()))
+		outcome_is(call->out, "ahead_of_replay", "catalog_xmin %u is beyond the next transaction id here, %u.",
+				   c->catalog_xmin, ReadNextTransactionId());
+	else
+		return true;
+	return false;
+}
+
+static void
+set_position(ReplicationSlot *slot, const Change *c)
+{
+	slot->data.two_phase_at = c->two_phase_at;
+	slot->data.restart_lsn = c->restart_lsn;
+	slot->data.confirmed_flush = c->confirmed_flush;
+	slot->data.catalog_xmin = c->catalog_xmin;
+}
+
+/*
+ * A restartpoint reads the slots' oldest restart_lsn under the allocation lock;
+ * so either it sees ours, or it has begun before, and what it removes is missed
+ * when the files are looked at, now or in the next cycle.
+ */
+static void
+reserve(const Change *c)
+{
+	ReplicationSlot *slot = MyReplicationSlot;
+
+	LWLockAcquire(ReplicationSlotAllocationLock, LW_EXCLUSIVE);
+	SpinLockAcquire(&slot->mutex);
+	slot->data.database = c->database;
+	slot->data.plugin = c->plugin;
+	slot->data.two_phase = c->two_phase;
+	set_position(slot, c);
+	slot->effective_catalog_xmin = c->catalog_xmin;
+	SpinLockRelease(&slot->mutex);
+	ReplicationSlotsComputeRequiredLSN();
+	LWLockRelease(ReplicationSlotAllocationLock);
+	ReplicationSlotsComputeRequiredXmin(false);
+}
+
+static bool
+wal_is_there(MirrorCall *call)
+{
+	char	   *why;
+
+	if (wal_exists_from(call->change->restart_lsn, &why))
+		return true;
+	outcome_is(call->out, "wal_missing", "WAL from restart_lsn %X/%X on is needed: %s.",
+			   LSN_FORMAT_ARGS(call->change->restart_lsn), why);
+	return false;
+}
+
+/* Puts the snapshot that came with the change in place and walks. */
+static bool
+prove(MirrorCall *call, Proof *proof)
+{
+	const Change *c = call->change;
+	char	   *bad = NULL;
+	bool		installed = true;
+
+	if (c->snapshot != NULL)
+		installed = snapshot_file_install(c->restart_lsn, VARDATA_ANY(c->snapshot),
+										  VARSIZE_ANY_EXHDR(c->snapshot), &bad);
+	*proof = proof_walk(c->restart_lsn, c->confirmed_flush, c->resume, call->max_bytes);
+	if (proof->way >= PROOF_FILE)
+	{
+		call->out->way = proof_way_name(proof->way);
+		call->out->proven_at = proof->proven_at;
+		return true;
+	}
+	if (proof->way == PROOF_NONE && !installed)
+		outcome_is(call->out, "bad_snapshot", "The snapshot for %X/%X is not valid: %s.",
+				   LSN_FORMAT_ARGS(c->restart_lsn), bad ? bad : "no reason is known");
+	else
+		outcome_is(call->out, "no_consistent_point", "%s",
+				   proof->detail ? proof->detail : "the walk is not finished");
+	call->out->resume = proof->resume;
+	return false;
+}
+
+static void
+save_failed(MirrorCall *call, const char *why)
+{
+	call->out->way = NULL;
+	call->out->proven_at = InvalidXLogRecPtr;
+	outcome_is(call->out, "save_failed", "%s", why);
+}
+
+static void
+init_marker(MirrorCall *call, const char *way, Marker *marker)
+{
+	marker_init(marker, MARKER_MIRROR, call->fence, call->generation);
+	marker->has_source = true;
+	marker->source = call->change->source;
+	marker->way = unconstify(char *, way);
+}
+
+static bool
+room_for_one(MirrorCall *call)
+{
+	int			used = count_slots_in_use();
+
+	if (used < max_replication_slots)
+		return true;
+	outcome_is(call->out, "no_free_slot", "One more slot is needed for \"%s\", 0 are available: %d of %d are in use.",
+			   NameStr(call->change->name), used, max_replication_slots);
+	outcome_hint(call->out, "Free one, or raise max_replication_slots on this server and restart it.");
+	return false;
+}
+
+void
+mirror_make(MirrorCall *call, const char *code)
+{
+	const Change *c = call->change;
+	Marker		marker;
+	Proof		proof;
+	char	   *why;
+
+	if (!wal_is_there(call) || !room_for_one(call))
+		return;
+	hand_create(NameStr(c->name), true, c->two_phase);
+	reserve(c);
+	if (standby_has_replayed(call) && wal_is_there(call) && prove(call, &proof))
+	{
+		init_marker(call, proof_way_name(proof.way), &marker);
+		(void) marker_write(NameStr(c->name), &marker);
+		if (hand_persist(&why))
+		{
+			outcome_is(call->out, code, NULL);
+			outcome_position(call->out, &MyReplicationSlot->data);
+		}
+		else
+			save_failed(call, why);
+	}
+	hand_let_go();
+}
+
+/* Puts the old position back, for nothing of it may go while the file says so. */
+static bool
+save_move(MirrorCall *call)
+{
+	ReplicationSlot *slot = MyReplicationSlot;
+	ReplicationSlotPersistentData old = slot->data;
+	volatile bool saved = false;
+	char	   *why = NULL;
+
+	SpinLockAcquire(&slot->mutex);
+	set_position(slot, call->change);
+	SpinLockRelease(&slot->mutex);
+	PG_TRY();
+	{
+		saved = slot_save(&why);
+	}
+	PG_FINALLY();
+	{
+		SpinLockAcquire(&slot->mutex);
+		if (saved)
+			slot->effective_catalog_xmin = slot->data.catalog_xmin;
+		else
+			slot->data = old;
+		SpinLockRelease(&slot->mutex);
+	}
+	PG_END_TRY();
+	if (saved)
+		slots_recompute();
+	else
+		save_failed(call, why);
+	return saved;
+}
+
+/* confirmed_flush_lsn alone is saved by the next restartpoint, as core does. */
+static void
+move_confirmed(const Change *c)
+{
+	SpinLockAcquire(&MyReplicationSlot->mutex);
+	MyReplicationSlot->data.confirmed_flush = c->confirmed_flush;
+	SpinLockRelease(&MyReplicationSlot->mutex);
+	ReplicationSlotMarkDirty();
+}
+
+/*
+ * Which proof holds at the new position; NULL when none does. The walk is not
+ * repeated while restart_lsn stands: what it met lies before a confirmed_flush_lsn
+ * that only grows. The file is looked at again: a restartpoint may have taken it.
+ */
+static const char *
+way_at(MirrorCall *call, const Marker *marker)
+{
+	const Change *c = call->change;
+	bool		stands = c->restart_lsn == MyReplicationSlot->data.restart_lsn && marker->way != NULL;
+	Proof		proof;
+
+	if (stands && (strcmp(marker->way, proof_way_name(PROOF_FILE)) != 0 ||
+				   snapshot_file_state(c->restart_lsn, NULL) == SNAPSHOT_VALID))
+	{
+		call->out->way = marker->way;
+		return marker->way;
+	}
+	return prove(call, &proof) ? proof_way_name(proof.way) : NULL;
+}
+
+static bool
+would_go_back(MirrorCall *call)
+{
+	const ReplicationSlotPersistentData *data = &MyReplicationSlot->data;
+	const Change *c = call->change;
+
+	if (c->restart_lsn >= data->restart_lsn && c->confirmed_flush >= data->confirmed_flush &&
+		!(TransactionIdIsValid(data->catalog_xmin) && TransactionIdPrecedes(c->catalog_xmin, data->catalog_xmin)))
+		return false;
+	outcome_is(call->out, "backward", "The primary reports %X/%X, %X/%X and %u: before the mirror.",
+			   LSN_FORMAT_ARGS(c->restart_lsn), LSN_FORMAT_ARGS(c->confirmed_flush), c->catalog_xmin);
+	return true;
+}
+
+void
+mirror_move(MirrorCall *call, const Marker *marker)
+{
+	const ReplicationSlotPersistentData *data = &MyReplicationSlot->data;
+	const Change *c = call->change;
+	bool		same_saved = c->restart_lsn == data->restart_lsn && c->catalog_xmin == data->catalog_xmin &&
+		c->two_phase_at == data->two_phase_at;
+	bool		same = same_saved && c->confirmed_flush == data->confirmed_flush;
+	const char *way;
+	bool		file_first;
+	Marker		now;
+
+	if (would_go_back(call) || !wal_is_there(call))
+		return;
+	way = way_at(call, marker);
+	if (way == NULL)
+		return;
+	init_marker(call, way, &now);
+
+	/*
+	 * A kill may come between marker and state file. Whichever of the two ways
+	 * is the file must be the one in the marker meanwhile: it is looked at again
+	 * each time, the others are believed.
+	 */
+	file_first = strcmp(way, proof_way_name(PROOF_FILE)) == 0;
+	if (file_first)
+		(void) marker_write(NameStr(data->name), &now);
+	if (!same_saved && !save_move(call))
+		return;
+	if (same_saved && !same)
+		move_confirmed(c);
+	if (!file_first)
+		(void) marker_write(NameStr(data->name), &now);
+	outcome_is(call->out, same ? "unchanged" : "moved", NULL);
+	outcome_position(call->out, data);
+}
