@@ -44,11 +44,26 @@ type Policy struct {
 	Exclude    []Match
 	Interval   time.Duration // the longest wait without a change; "two cycles" is twice this
 	MaxHoldAge time.Duration
-	MaxWalk    int64 // bytes of WAL that one apply may walk per slot
-	RaiseEvery time.Duration
+	MaxWalk    int64         // bytes of WAL that one apply may walk per slot
+	RaiseEvery time.Duration // the shortest time between two raises of the holds; zero: DefaultRaiseEvery
+	LeaseTTL   time.Duration // fences are raised again (heartbeat) after this long; zero: DefaultLeaseTTL
 }
 
-// Match selects slots: each non-empty glob must match.
+// Defaults of a Policy's zero fields.
+const (
+	DefaultInterval   = time.Second
+	DefaultMaxHoldAge = time.Hour
+	DefaultMaxWalk    = int64(64 << 20)
+	// DefaultRaiseEvery: a raise is a save (four fsyncs) on every node, and a low hold costs little.
+	DefaultRaiseEvery = 5 * time.Second
+	DefaultLeaseTTL   = 10 * time.Second
+)
+
+// Match selects slots: each non-empty pattern must match as a whole. Patterns
+// are those of path.Match, except that "/" is an ordinary character: "*" any
+// text, "?" one character, "[a-z]" a class, "\\" quotes the next character. A
+// Match without any pattern matches nothing, so that an empty entry in a list
+// cannot exclude everything.
 type Match struct {
 	Name, Database, Plugin string
 }
@@ -56,18 +71,22 @@ type Match struct {
 // Memory is what the loop carries from cycle to cycle.
 type Memory struct {
 	Epoch      cluster.Epoch        `json:"epoch"`
+	Led        cluster.Epoch        `json:"-"` // the epoch that what is only in memory was gathered under; another one than Epoch: Decide empties it
 	Store      string               `json:"store"`
 	SystemID   cluster.SystemID     `json:"system_identifier"`
 	Timeline   cluster.Timeline     `json:"timeline"`
 	Primary    string               `json:"primary"`
-	Generation int64                `json:"generation"` // of the hold; never falls
+	Generation int64                `json:"generation"`      // of the hold; never falls
+	Continuous int64                `json:"continuous"`      // since this generation the primary's hold was never gone: mirrors of it or later may be stamped anew
+	HoldGen    int64                `json:"hold_generation"` // the generation that the primary's hold was last seen with
 	Kept       map[string][]Kept    `json:"-"`
 	Slots      map[string]SlotNote  `json:"slots"`
 	Pairs      map[Pair]PairNote    `json:"-"`
 	Standbys   map[string]NodeNote  `json:"standbys"`   // every member known, read or not
 	Conditions map[string]Condition `json:"conditions"` // by code and subject, for Since
 	RaisedAt   time.Time            `json:"raised_at"`
-	FencedAt   map[string]time.Time `json:"-"` // when the fence was last raised per node
+	FencedAt   map[string]time.Time `json:"-"`                   // when the fence was last raised per node
+	Forgotten  map[string]bool      `json:"forgotten,omitempty"` // members that the operator gave up; cleared when they are read again
 }
 
 // Kept is a read of one slot on the primary that is not applied everywhere yet.
@@ -86,11 +105,22 @@ type SlotNote struct {
 	Incarnation cluster.Incarnation           `json:"incarnation"`
 	HighestF    cluster.LSN                   `json:"highest_confirmed"`
 	AbsentReads int                           `json:"absent_reads"`
+	AbsentAt    time.Time                     `json:"-"` // the read that AbsentReads counted last
 	Last        cluster.Opt[cluster.Position] `json:"last"`
 	LastAt      time.Time                     `json:"last_at"`
 	Database    string                        `json:"database"`
 	Plugin      string                        `json:"plugin"`
 	TwoPhaseAt  cluster.Opt[cluster.LSN]      `json:"two_phase_at"`
+	TwoPhase    bool                          `json:"two_phase"`
+	// Before is the highest confirmed_flush_lsn that earlier primaries reported.
+	// A mirror may stand there although this primary's slot does not.
+	Before cluster.LSN `json:"before"`
+	// Ancestors are the incarnations on earlier primaries that this slot goes
+	// back to, newest last: mirrors made from them are mirrors of this slot.
+	Ancestors    []cluster.Incarnation `json:"ancestors,omitempty"`
+	Unproven     bool                  `json:"unproven,omitempty"`     // a mirror on a new primary that was not protected: to be dropped
+	LostWith     cluster.Timeline      `json:"lost_with,omitempty"`    // it was not there on the first read of this timeline
+	RestartSince time.Time             `json:"restart_since,omitzero"` // since when restart_lsn stands
 }
 
 // NodeNote is what is remembered of a member.
@@ -99,6 +129,10 @@ type NodeNote struct {
 	OldestXmin cluster.XID `json:"oldest_xmin"` // oldest catalog_xmin of its mirrors at that read; 0 none
 	AwaySince  time.Time   `json:"away_since"`
 	GivenUp    bool        `json:"given_up"`
+	// MinGeneration: mirrors there of an earlier generation were left behind by
+	// the hold; a hold that looks low enough later proves nothing for them.
+	MinGeneration int64       `json:"min_generation,omitempty"`
+	Replay        cluster.LSN `json:"replay"` // its replay position at ReadAt
 }
 
 // Pair names a slot and a standby.
@@ -109,8 +143,22 @@ type Pair struct {
 
 // PairNote is what is remembered of a pair.
 type PairNote struct {
-	Resume  string
-	Verdict Verdict
+	Resume   string
+	Verdict  Verdict
+	ProvenAt time.Time // the read, or the apply, that last showed the mirror proven and protected
+	Tried    Tried
+}
+
+// Tried is the last change of a pair that came to nothing: the same change is
+// not sent again before Policy.Interval has passed, so that the long walk of
+// one slot cannot slow down the others.
+type Tried struct {
+	At       time.Time
+	Position cluster.Position
+	Snapshot bool // one was sent along
+	Code     cluster.Code
+	Message  string
+	Hint     string
 }
 
 // Stage orders the steps of a plan; all of one stage end before the next begins.
@@ -160,16 +208,30 @@ type Step struct {
 	Why          string                   `json:"why"`
 }
 
+// StepOutcome is what came of one step. Err and Skipped are "" for a call that
+// was made and answered.
+type StepOutcome struct {
+	StepID   string            `json:"step"`
+	Err      string            `json:"err,omitempty"`     // the call failed as a whole
+	Skipped  string            `json:"skipped,omitempty"` // why it was not made
+	Outcomes []cluster.Outcome `json:"outcomes"`          // one per slot; of a fence step one with the answer of raise_fence as its code
+}
+
 // Plan is what one cycle does.
 type Plan struct {
 	Primary string `json:"primary"` // "" where there is none
 	Steps   []Step `json:"steps"`
 	Memory  Memory `json:"-"`
 	Again   bool   `json:"again"` // something moves: do not wait for the interval
+	// Wake is how long to wait at most before the next cycle, zero for the whole
+	// interval. With Again it is zero: only the shortest gap between cycles.
+	Wake time.Duration `json:"wake"`
 
 	// What Decide found that Settle turns into verdicts and conditions.
 	Verdicts   []Verdict   `json:"verdicts"` // before the outcomes
 	Conditions []Condition `json:"conditions"`
+
+	pairs []pair // what was found of each pair, in the order of Verdicts
 }
 
 // State is a verdict's first word.
@@ -258,3 +320,27 @@ type Condition struct {
 	Message  string    `json:"message"`
 	Hint     string    `json:"hint"`
 }
+
+// The condition codes that this package gives.
+const (
+	CondNoLeader                = "no_leader"
+	CondSplitBrain              = "split_brain"
+	CondTimelineReset           = "timeline_reset"
+	CondForeignEpoch            = "foreign_epoch"
+	CondNoSafeCandidate         = "no_safe_candidate"
+	CondRestartStuck            = "restart_lsn_stuck"
+	CondHoldAge                 = "hold_age"
+	CondHoldMissing             = "hold_missing"
+	CondFeedbackOff             = "feedback_off"
+	CondPhysicalSlotMissing     = "physical_slot_missing"
+	CondPhysicalSlotInvalidated = "physical_slot_invalidated"
+	CondSlotRecreated           = "slot_recreated"
+	CondMirrorReplaced          = "mirror_replaced"
+	CondPrimaryBehindMirror     = "primary_behind_mirror"
+	CondLag                     = "lag"
+	// CondSlotMissing: a slot of the old primary is not on the new one. Never
+	// made again at the current position: its consumer must know.
+	CondSlotMissing = "slot_missing"
+	// CondProtectionGap: an unproven slot on a new primary is in use and could not be dropped.
+	CondProtectionGap = "protection_gap"
+)

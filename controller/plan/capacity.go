@@ -1,0 +1,50 @@
+package plan
+
+import "github.com/slotkeeper/slotkeeper/cluster"
+
+// ownHolds are the slots that slotkeeper needs on a node beside the mirrors.
+const ownHolds = 2
+
+// shareRoom gives a standby's free slots to the mirrors that are there already,
+// then to others by name: a stable choice, and nobody is put out.
+func (c *cycle) shareRoom(node string) {
+	read, ok := c.readable(node)
+	if !ok || read.Node.MaxSlots <= 0 {
+		return
+	}
+	room := c.available(read) - ownHolds
+	for _, s := range read.Slots {
+		if c.ours(s) && s.Kind == cluster.Logical {
+			room--
+		}
+	}
+	for _, pr := range c.mine(node) {
+		if pr.there != nil || !pr.t.located {
+			continue
+		}
+		pr.noRoom = room <= 0
+		room--
+	}
+}
+
+// available is how many slots of a node slotkeeper can have: all that others do not use.
+func (c *cycle) available(read NodeRead) int {
+	ours := 0
+	for _, s := range read.Slots {
+		if c.ours(s) {
+			ours++
+		}
+	}
+	return read.Node.MaxSlots - (max(read.Node.UsedSlots, len(read.Slots)) - ours)
+}
+
+// neededSlots is how many slots a standby needs for all that is selected.
+func (c *cycle) neededSlots() int {
+	n := ownHolds
+	for _, t := range c.slots {
+		if t.located {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+const (
+	// eventFor is how long a condition about something that has happened stays.
+	eventFor = 5 * time.Minute
+	// lagWorthSaying: one WAL segment.
+	lagWorthSaying = 16 << 20
+	// A restart_lsn that stands so long while so much is confirmed beyond it is
+	// held by a long transaction.
+	stuckAfter = 5 * time.Minute
+	stuckBytes = 64 << 20
+)
+
+func (c *cycle) condition(cond Condition) { c.pl.Conditions = append(c.pl.Conditions, cond) }
+
+// conditions looks for what deserves a look beside the verdicts.
+func (c *cycle) conditions() {
+	c.holdConditions()
+	c.memberConditions()
+	for _, t := range c.slots {
+		c.slotConditions(t)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.m.Slots)) {
+		note := c.m.Slots[name]
+		if note.LostWith == c.m.Timeline && note.AbsentReads > 0 {
+			c.condition(Condition{Code: CondSlotMissing, Subject: name, Severity: Critical,
+				Message: fmt.Sprintf("slot %s did not come through the promotion to %s (timeline %d): it was last seen at %s", name, c.lead.primary, c.m.Timeline, lastText(note)),
+				Hint:    "it is never made again at the current position: its consumer must know that rows are missing, and start anew"})
+		}
+	}
+	for _, pr := range c.pairs {
+		c.pairConditions(pr)
+	}
+}
+
+func (c *cycle) holdConditions() {
+	if c.hold.broken() && len(c.slots) > 0 && c.m.HoldGen > 0 {
+		c.condition(Condition{Code: CondHoldMissing, Subject: c.lead.primary, Severity: Critical,
+			Message: fmt.Sprintf("the hold on %s protects nothing: %s", c.lead.primary, c.hold.why),
+			Hint:    "it is made again; with Patroni, ignore_slots must name it"})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.m.Standbys)) {
+		note := c.m.Standbys[name]
+		if note.AwaySince.IsZero() || !c.holdsBack(note) {
+			continue
+		}
+		away := c.now.Sub(note.AwaySince).Round(time.Second)
+		switch {
+		case note.GivenUp:
+			c.condition(Condition{Code: CondHoldAge, Subject: name, Severity: Warning,
+				Message: fmt.Sprintf("%s has been away for %s and is given up: the holds no longer wait for it", name, away),
+				Hint:    "its mirrors are made anew when it comes back"})
+		case away >= c.p.MaxHoldAge/2:
+			c.condition(Condition{Code: CondHoldAge, Subject: name, Severity: Warning,
+				Message: fmt.Sprintf("%s has been away for %s and keeps the holds back: dead catalog rows stay in all databases", name, away),
+				Hint:    fmt.Sprintf("bring it back, or give it up with slotkeeper forget %s; by itself that happens after %s", name, c.p.MaxHoldAge)})
+		}
+	}
+}
+
+func (c *cycle) memberConditions() {
+	if c.foreignFence(c.lead.read.Node) {
+		c.foreign(c.lead.primary, c.lead.read.Node)
+	}
+	for _, name := range c.standbys {
+		read, ok := c.readable(name)
+		if !ok {
+			continue
+		}
+		if c.foreignFence(read.Node) {
+			c.foreign(name, read.Node)
+		}
+		if !read.Node.Feedback {
+			c.condition(Condition{Code: CondFeedbackOff, Subject: name, Severity: Warning,
+				Message: fmt.Sprintf("hot_standby_feedback is off on %s", name),
+				Hint:    "slots are safe without it (the hold protects them); queries on the standby may be cancelled"})
+		}
+		c.physicalSlot(name, read.Node.PrimarySlotName)
+	}
+}
+
+func (c *cycle) foreign(name string, n cluster.Node) {
+	c.condition(Condition{Code: CondForeignEpoch, Subject: name, Severity: Critical,
+		Message: sentence(fmt.Sprintf("%s refuses this controller", name), c.fenceTrouble(n)),
+		Hint:    "another slotkeeper, or one with another etcd, manages this node; stop it, or uninstall it"})
+}
+
+// physicalSlot looks at the slot through which a standby streams: never ours to touch.
+func (c *cycle) physicalSlot(standby, slot string) {
+	if slot == "" {
+		return
+	}
+	s := named(c.lead.read.Slots, slot)
+	switch {
+	case s == nil:
+		c.condition(Condition{Code: CondPhysicalSlotMissing, Subject: standby, Severity: Warning,
+			Message: fmt.Sprintf("the primary %s has no physical slot %s, which primary_slot_name of %s names", c.lead.primary, slot, standby),
+			Hint:    "create it, or the standby cannot stream"})
+	case s.Invalidated != "":
+		c.condition(Condition{Code: CondPhysicalSlotInvalidated, Subject: standby, Severity: Warning,
+			Message: fmt.Sprintf("the physical slot %s of %s on the primary %s is invalidated (%s)", slot, standby, c.lead.primary, s.Invalidated),
+			Hint:    "the standby streams only while the WAL is still there by chance; make the slot anew"})
+	}
+}
+
+func (c *cycle) slotConditions(t *tracked) {
+	behind := t.held
+	for _, pr := range c.pairs {
+		if pr.t == t && pr.mirror != nil && t.located && t.pos.Confirmed < pr.mirror.Confirmed.Or(0) && !c.replaces(pr) {
+			behind = true
+		}
+	}
+	if behind {
+		c.condition(Condition{Code: CondPrimaryBehindMirror, Subject: t.slot.Name, Severity: Info,
+			Message: fmt.Sprintf("%s is at %s on %s, less than it was (%s) or than a mirror is", t.slot.Name, t.pos.Confirmed, c.lead.primary, max(t.note.HighestF, t.note.Before)),
+			Hint:    "mirrors wait; it clears itself when the consumer confirms again"})
+	}
+	stands := c.now.Sub(t.note.RestartSince)
+	if t.located && !t.note.RestartSince.IsZero() && stands >= stuckAfter && t.pos.Confirmed-t.pos.Restart >= stuckBytes {
+		c.condition(Condition{Code: CondRestartStuck, Subject: t.slot.Name, Severity: Warning,
+			Message: fmt.Sprintf("restart_lsn of %s has stood at %s for %s while %d bytes were confirmed beyond it", t.slot.Name, t.pos.Restart, stands.Round(time.Second), uint64(t.pos.Confirmed-t.pos.Restart)),
+			Hint:    "a long transaction keeps it; look at xact_start in pg_stat_activity and at pg_prepared_xacts"})
+	}
+}
+
+func (c *cycle) pairConditions(pr *pair) {
+	if lag := pr.verdict.LagBytes; pr.verdict.State == Safe && lag.OK && lag.V >= lagWorthSaying {
+		c.condition(Condition{Code: CondLag, Subject: pr.t.slot.Name + "/" + pr.node, Severity: Info,
+			Message: fmt.Sprintf("the mirror of %s on %s is %d bytes behind", pr.t.slot.Name, pr.node, lag.V),
+			Hint:    "after a failover the consumer would receive these again; look at the standby's replay"})
+	}
+}
+
+func conditionKey(c Condition) string { return c.Code + " " + c.Subject }
+
+// dateConditions says since when each stands, and keeps those about something
+// that has happened for a while.
+func (c *cycle) dateConditions() {
+	c.pl.Conditions = dated(c.now, c.pl.Conditions, c.m.Conditions)
+}
+
+func dated(now time.Time, conds []Condition, before map[string]Condition) []Condition {
+	seen := map[string]bool{}
+	var out []Condition
+	for _, cond := range conds {
+		if old, ok := before[conditionKey(cond)]; ok && cond.Since.IsZero() {
+			cond.Since = old.Since
+		}
+		if cond.Since.IsZero() {
+			cond.Since = now
+		}
+		if !seen[conditionKey(cond)] {
+			out = append(out, cond)
+		}
+		seen[conditionKey(cond)] = true
+	}
+	for key, old := range before {
+		if isEvent(old.Code) && !seen[key] && now.Sub(old.Since) < eventFor {
+			out = append(out, old)
+		}
+	}
+	slices.SortFunc(out, func(a, b Condition) int { return compareStrings(conditionKey(a), conditionKey(b)) })
+	return out
+}
+
+func isEvent(code string) bool { return code == CondSlotRecreated || code == CondMirrorReplaced }
+
+// finishConditions adds what only the outcomes show.
+func (s *settling) finishConditions(o Observation, verdicts []Verdict) []Condition {
+	conds := append([]Condition(nil), s.pl.Conditions...)
+	for _, step := range s.pl.Steps {
+		for _, row := range s.outs[step.ID].Outcomes {
+			conds = append(conds, outcomeConditions(step, row)...)
+		}
+	}
+	if cond, ok := noCandidate(verdicts); ok {
+		conds = append(conds, cond)
+	}
+	conds = dated(s.now, conds, s.m.Conditions)
+	s.m.Conditions = map[string]Condition{}
+	for _, cond := range conds {
+		s.m.Conditions[conditionKey(cond)] = cond
+	}
+	return conds
+}
+
+func outcomeConditions(step Step, row cluster.Outcome) []Condition {
+	switch {
+	case step.Kind == StepApply && row.Code == cluster.CodeReplaced:
+		return []Condition{{Code: CondMirrorReplaced, Subject: row.Name + "/" + step.Node, Severity: Info,
+			Message: fmt.Sprintf("the mirror of %s on %s was replaced: it was of an earlier incarnation or timeline", row.Name, step.Node)}}
+	case row.Code == cluster.CodeForeignEpoch:
+		return []Condition{{Code: CondForeignEpoch, Subject: step.Node, Severity: Critical,
+			Message: sentence(fmt.Sprintf("%s refuses this controller", step.Node), row.Detail),
+			Hint:    "another slotkeeper, or one with another etcd, manages this node; stop it, or uninstall it"}}
+	}
+	return nil
+}
+
+// noCandidate: there are slots, and no standby has all of them SAFE.
+func noCandidate(verdicts []Verdict) (Condition, bool) {
+	bad := map[string]bool{}
+	for _, v := range verdicts {
+		bad[v.Standby] = bad[v.Standby] || v.State != Safe
+	}
+	for _, b := range bad {
+		if !b {
+			return Condition{}, false
+		}
+	}
+	if len(bad) == 0 {
+		return Condition{}, false
+	}
+	return Condition{Code: CondNoSafeCandidate, Severity: Critical,
+		Message: fmt.Sprintf("no standby of %d has all slots SAFE: a failover now would lose a slot", len(bad)),
+		Hint:    "look at each pair's reason"}, true
+}

@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// cycle is what one Decide works on: its arguments, the memory that it makes
+// for the next cycle (a copy), and what it has found so far.
+type cycle struct {
+	now time.Time
+	p   Policy
+	o   Observation
+	m   Memory
+	pl  Plan
+
+	lead      leadership
+	readAt    time.Time // of the primary
+	successor bool      // the first read of a new primary or timeline
+	standbys  []string
+	replays   map[string]cluster.LSN // replay positions of the standbys that count for kept reads
+	firsts    map[string]bool        // members read for the first time by this leader
+	giveUp    []string               // members given up in this cycle
+
+	hold     hold             // the primary's
+	floors   map[string]int64 // per node: mirrors of an earlier generation were left behind
+	slots    []*tracked       // the selected ones, by name
+	pairs    []*pair
+	wants    map[string]cluster.XID // per slot: the oldest catalog_xmin that the primary's hold does not cover yet
+	moved    bool                   // a slot of the primary has moved since the last read
+	unproven []string               // slots of a new primary to be dropped
+}
+
+// Decide turns what was observed and remembered into the steps of one cycle.
+// It changes none of its arguments. Without one primary there are no steps:
+// nothing is withdrawn, and the verdicts stay what they were.
+func Decide(now time.Time, p Policy, o Observation, m Memory) Plan {
+	c := &cycle{now: now, p: p.withDefaults(), o: o, m: m.clone(), wants: map[string]cluster.XID{}, firsts: map[string]bool{}}
+	c.m.lead()
+	c.lead = findPrimary(o, c.m)
+	if c.lead.primary == "" {
+		return c.withoutPrimary()
+	}
+	c.readAt = o.Nodes[c.lead.primary].At
+	c.standbys = standbyNames(o, c.m, c.lead.primary)
+	c.succession()
+	c.noteMembers()
+	c.noteReplays()
+	c.trackSlots()
+	c.settleGeneration()
+	c.coverSlots()
+	c.makePairs()
+	c.steps()
+	c.conditions()
+	c.pace()
+	return c.finish()
+}
+
+func (c *cycle) steps() {
+	targets := c.targets()
+	if len(targets) == 0 {
+		return
+	}
+	c.fenceSteps()
+	c.markStep()
+	c.lowerPrimary()
+	for _, name := range targets[1:] {
+		c.lowerStandby(name)
+	}
+	for _, name := range targets[1:] {
+		c.stampStep(name)
+		c.applySteps(name)
+	}
+	c.dropOnPrimary()
+	for _, name := range targets[1:] {
+		c.dropStep(name)
+	}
+	c.raise()
+	slices.SortStableFunc(c.pl.Steps, func(a, b Step) int { return int(a.Stage) - int(b.Stage) })
+}
+
+func (c *cycle) finish() Plan {
+	c.pl.Primary = c.lead.primary
+	c.pl.pairs = make([]pair, 0, len(c.pairs))
+	for _, pr := range c.pairs {
+		pr.verdict.Since = since(c.now, pr.verdict, pr.note.Verdict)
+		c.pl.pairs = append(c.pl.pairs, *pr)
+		c.pl.Verdicts = append(c.pl.Verdicts, pr.verdict)
+	}
+	c.m.Kept = map[string][]Kept{}
+	for _, t := range c.slots {
+		c.m.Slots[t.slot.Name] = t.note
+		if len(t.kept) > 0 {
+			c.m.Kept[t.slot.Name] = t.kept
+		}
+	}
+	c.dateConditions()
+	c.pl.Memory = c.m
+	return c.pl
+}
+
+// succession empties what was learned of another primary or timeline.
+func (c *cycle) succession() {
+	n := c.lead.read.Node
+	c.successor = c.m.Timeline != 0 && (c.m.Timeline != n.Timeline || c.m.Primary != c.lead.primary)
+	if c.successor {
+		c.m.Kept = map[string][]Kept{}
+		for p, note := range c.m.Pairs {
+			note.Resume, note.Tried = "", Tried{}
+			c.m.Pairs[p] = note
+		}
+		for name, note := range c.m.Slots {
+			note.AbsentReads, note.AbsentAt = 0, time.Time{}
+			c.m.Slots[name] = note
+		}
+	}
+	c.m.SystemID, c.m.Timeline, c.m.Primary = c.lead.systemID, n.Timeline, c.lead.primary
+}
+
+// noteReplays collects how far each standby is that may still want a kept read.
+func (c *cycle) noteReplays() {
+	c.replays = map[string]cluster.LSN{}
+	for _, name := range c.standbys {
+		note := c.m.Standbys[name]
+		if note.GivenUp || note.ReadAt.IsZero() || c.lead.wrong[name] != 0 {
+			continue
+		}
+		c.replays[name] = note.Replay
+	}
+}
+
+// lead empties what an earlier leadership gathered in this process: a new
+// leader reads every member itself before it relies on anything.
+func (m *Memory) lead() {
+	if m.Led == m.Epoch && m.Led != 0 {
+		return
+	}
+	m.Led = m.Epoch
+	m.Kept, m.FencedAt, m.RaisedAt = map[string][]Kept{}, map[string]time.Time{}, time.Time{}
+	for p, n := range m.Pairs {
+		n.Resume, n.Tried = "", Tried{}
+		m.Pairs[p] = n
+	}
+	for name, n := range m.Slots {
+		n.AbsentReads, n.AbsentAt = 0, time.Time{}
+		m.Slots[name] = n
+	}
+	for name, n := range m.Standbys {
+		n.ReadAt = time.Time{}
+		m.Standbys[name] = n
+	}
+}
+
+// clone copies what Decide and Settle change; kept reads are replaced, never altered.
+func (m Memory) clone() Memory {
+	m.Kept = cloned(m.Kept)
+	m.Slots = cloned(m.Slots)
+	m.Pairs = cloned(m.Pairs)
+	m.Standbys = cloned(m.Standbys)
+	m.Conditions = cloned(m.Conditions)
+	m.FencedAt = cloned(m.FencedAt)
+	m.Forgotten = cloned(m.Forgotten)
+	return m
+}
+
+func cloned[K comparable, V any](in map[K]V) map[K]V {
+	if in == nil {
+		return map[K]V{}
+	}
+	return maps.Clone(in)
+}
+
+func (p Policy) withDefaults() Policy {
+	orDuration(&p.Interval, DefaultInterval)
+	orDuration(&p.MaxHoldAge, DefaultMaxHoldAge)
+	orDuration(&p.RaiseEvery, DefaultRaiseEvery)
+	orDuration(&p.LeaseTTL, DefaultLeaseTTL)
+	if p.MaxWalk <= 0 {
+		p.MaxWalk = DefaultMaxWalk
+	}
+	return p
+}
+
+func orDuration(d *time.Duration, other time.Duration) {
+	if *d <= 0 {
+		*d = other
+	}
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// maxAncestors bounds what is remembered of a slot's way through promotions.
+const maxAncestors = 8
+
+// tracked is a selected slot of the primary in this cycle.
+type tracked struct {
+	slot      cluster.Slot
+	pos       cluster.Position
+	located   bool // pos is there
+	held      bool // it reports less than it did: no change is sent
+	recreated bool
+	kept      []Kept
+	note      SlotNote
+}
+
+// track compares a slot with what is remembered of it. successor: this is the
+// first read of a new primary, where a slot is another directory by nature.
+func (c *cycle) track(s cluster.Slot) tracked {
+	t := tracked{slot: s}
+	t.pos, t.located = s.Position()
+	note, known := c.m.Slots[s.Name]
+	note.AbsentReads, note.LostWith = 0, 0
+	switch {
+	case !known:
+		note = SlotNote{Incarnation: s.Incarnation}
+	case c.successor:
+		note = succeed(note, s)
+		if !c.descends(note, s) {
+			note = c.recreated(&t, note)
+		}
+	case isRecreated(note, s):
+		note = c.recreated(&t, note)
+	}
+	note.Incarnation, note.Database, note.Plugin, note.TwoPhase = s.Incarnation, s.Database, s.Plugin, s.TwoPhase
+	t.note = note
+	c.learnHighest(&t)
+	c.advance(&t)
+	return t
+}
+
+// isRecreated: an inode is reused at once, so the birth time counts too; without
+// one, only what cannot be changed in a slot tells.
+func isRecreated(note SlotNote, s cluster.Slot) bool {
+	if !note.Incarnation.Same(s.Incarnation) {
+		return true
+	}
+	if note.Plugin != "" && (note.Plugin != s.Plugin || note.TwoPhase != s.TwoPhase) {
+		return true
+	}
+	return note.Database != "" && s.Database != "" && note.Database != s.Database
+}
+
+// succeed carries a note over to a new primary's slot of the same name.
+func succeed(note SlotNote, s cluster.Slot) SlotNote {
+	note.Ancestors = append(append([]cluster.Incarnation(nil), note.Ancestors...), note.Incarnation)
+	if s.Marker != nil && s.Marker.Source.Inode != 0 && !contains(note.Ancestors, s.Marker.Source) {
+		note.Ancestors = append(note.Ancestors, s.Marker.Source)
+	}
+	if extra := len(note.Ancestors) - maxAncestors; extra > 0 {
+		note.Ancestors = note.Ancestors[extra:]
+	}
+	note.Before = max(note.Before, note.HighestF)
+	note.HighestF, note.Last = 0, cluster.None[cluster.Position]()
+	return note
+}
+
+// descends reports whether a new primary's slot goes back to the one known
+// before: it was a mirror, or an original, with our marker, or the directory is
+// one seen earlier. Any other was made by somebody else.
+func (c *cycle) descends(note SlotNote, s cluster.Slot) bool {
+	seen := s.Incarnation.Birth.OK && contains(note.Ancestors, s.Incarnation)
+	if !seen && !c.ours(s) {
+		return false
+	}
+	return (note.Plugin == "" || note.Plugin == s.Plugin) && (note.Database == "" || s.Database == "" || note.Database == s.Database)
+}
+
+func (c *cycle) recreated(t *tracked, old SlotNote) SlotNote {
+	t.recreated = true
+	delete(c.m.Kept, t.slot.Name)
+	c.forgetResume(t.slot.Name)
+	c.condition(Condition{Code: CondSlotRecreated, Subject: t.slot.Name, Severity: Warning,
+		Message: fmt.Sprintf("slot %s on %s was dropped and created again: it was in database %s with plugin %s at %s, it is in database %s with plugin %s at %s",
+			t.slot.Name, c.lead.primary, orUnknown(old.Database), orUnknown(old.Plugin), lastText(old), orUnknown(t.slot.Database), t.slot.Plugin, lsnText(t.slot.Confirmed)),
+		Hint: "its mirrors are replaced; a consumer of the old slot must start anew"})
+	return SlotNote{}
+}
+
+// advance takes the position into the note, or finds that it went backward: a
+// crash takes an unsaved confirmed_flush_lsn back.
+func (c *cycle) advance(t *tracked) {
+	if !t.located {
+		return
+	}
+	n := &t.note
+	if n.Last.OK && t.pos.Behind(n.Last.V) || t.pos.Confirmed < n.HighestF {
+		t.held = true
+		return
+	}
+	if !n.Last.OK || n.Last.V.Restart != t.pos.Restart || n.RestartSince.IsZero() {
+		n.RestartSince = c.readAt
+	}
+	n.Last, n.LastAt, n.TwoPhaseAt = cluster.Some(t.pos), c.readAt, t.slot.TwoPhaseAt
+	n.HighestF = t.pos.Confirmed
+}
+
+// lineage reports whether a mirror's source is this slot, here or on an earlier primary.
+func (t tracked) lineage(source cluster.Incarnation) bool {
+	return source.Same(t.slot.Incarnation) || contains(t.note.Ancestors, source)
+}
+
+func contains(list []cluster.Incarnation, one cluster.Incarnation) bool {
+	for _, i := range list {
+		if i.Same(one) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cycle) forgetResume(slot string) {
+	for p, n := range c.m.Pairs {
+		if p.Slot == slot {
+			n.Resume, n.Tried = "", Tried{}
+			c.m.Pairs[p] = n
+		}
+	}
+}

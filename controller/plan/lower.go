@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// lowerPrimary takes the primary's hold down to what is wanted, each want with
+// the slot as its witness, makes it where it is not there, and moves it to the
+// generation of today. What it pins now is kept: this step raises nothing.
+func (c *cycle) lowerPrimary() {
+	s := Step{ID: "lower/" + c.lead.primary, Stage: StageLowerPrimary, Node: c.lead.primary, Kind: StepHold, Generation: c.m.Generation}
+	for _, slot := range slices.Sorted(maps.Keys(c.wants)) {
+		t := c.trackedSlot(slot)
+		s.Wants = append(s.Wants, cluster.Want{CatalogXmin: c.wants[slot], Slot: slot, Source: t.slot.Incarnation})
+	}
+	if w := named(c.lead.read.Slots, cluster.WALHoldName); w != nil && c.ours(*w) {
+		s.WAL = cluster.Some(cluster.LSN(0))
+		s.Why = "the WAL hold of a standby has no place on a primary"
+	}
+	switch {
+	case len(s.Wants) > 0 && c.hold.broken():
+		s.Why = "the hold must be made: " + c.hold.why
+	case len(s.Wants) > 0:
+		s.Why = "the hold does not reach back to these slots' catalog_xmin"
+	case c.hold.state == holdUnsettled:
+		s.Why = "the hold must be saved: " + c.hold.why
+	case !c.hold.broken() && c.hold.generation != c.m.Generation:
+		s.Why = "the hold is of an earlier generation"
+	case s.WAL.OK && !c.hold.broken():
+	default:
+		return
+	}
+	if !c.hold.broken() {
+		s.Wants = slices.Insert(s.Wants, 0, cluster.Want{CatalogXmin: c.hold.xmin})
+	}
+	c.step(s)
+}
+
+func (c *cycle) trackedSlot(name string) *tracked {
+	for _, t := range c.slots {
+		if t.slot.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// needed is per slot the oldest catalog_xmin that some node must have held: of
+// its mirrors anywhere and of its kept reads.
+func (c *cycle) needed() map[string]cluster.XID {
+	need := map[string]cluster.XID{}
+	add := func(slot string, x cluster.XID) {
+		if old, ok := need[slot]; x.Normal() && (!ok || x.Precedes(old)) {
+			need[slot] = x
+		}
+	}
+	for _, t := range c.slots {
+		for _, k := range t.kept {
+			add(t.slot.Name, k.Position.CatalogXmin)
+		}
+	}
+	for _, pr := range c.pairs {
+		if pr.mirror != nil && pr.prot != protGap {
+			add(pr.t.slot.Name, pr.mirror.CatalogXmin.Or(0))
+		}
+	}
+	return need
+}
+
+// lowerStandby keeps a standby's own hold as low as the primary's must be: it
+// acts from the moment of a promotion, for the mirrors of the others. The same
+// call sets the WAL hold.
+func (c *cycle) lowerStandby(node string) {
+	own := c.examineHold(c.o.Nodes[node].Value.Slots)
+	s := Step{ID: "lower/" + node, Stage: StageLowerStandbys, Node: node, Kind: StepHold, Generation: c.m.Generation, WAL: c.walHold(node)}
+	need := c.needed()
+	for _, slot := range slices.Sorted(maps.Keys(need)) {
+		if !own.pins(need[slot]) {
+			s.Wants = append(s.Wants, cluster.Want{CatalogXmin: need[slot], Slot: slot, Source: c.trackedSlot(slot).slot.Incarnation})
+		}
+	}
+	older := !own.broken() && own.generation != c.m.Generation
+	switch {
+	case len(s.Wants) > 0 && own.broken():
+		s.Why = "the standby's hold must be made: " + own.why
+	case len(s.Wants) > 0:
+		s.Why = "the standby's hold does not reach back to these slots' catalog_xmin"
+	case older:
+		s.Why = "the standby's hold is of an earlier generation"
+	case s.WAL.OK && s.WAL.V != 0:
+		s.Why = "slots that are not mirrored here yet will need this WAL"
+	case s.WAL.OK && !own.broken():
+		s.Why = "no slot waits for WAL any more"
+	default:
+		return
+	}
+	if !own.broken() {
+		s.Wants = slices.Insert(s.Wants, 0, cluster.Want{CatalogXmin: own.xmin})
+	}
+	if primary := "lower/" + c.lead.primary; c.planned(primary) && (len(s.Wants) > 1 || older || own.broken()) {
+		s.Needs = append(s.Needs, primary)
+	}
+	c.step(s)
+}

@@ -1,0 +1,21 @@
+package plan
+
+import "github.com/slotkeeper/slotkeeper/cluster"
+
+// markStep marks the originals: after a demotion they are known as ours, and
+// after a promotion a mirror becomes an ordinary slot.
+func (c *cycle) markStep() {
+	s := Step{ID: "mark/" + c.lead.primary, Stage: StageMark, Node: c.lead.primary, Kind: StepMark,
+		Why: "these slots are managed and not marked as originals yet"}
+	for _, t := range c.slots {
+		unmarked := t.slot.Marker == nil
+		promoted := c.ours(t.slot) && t.slot.Marker.Kind == cluster.MarkMirror
+		if (unmarked || promoted) && t.slot.Invalidated == "" {
+			s.Names = append(s.Names, t.slot.Name)
+			s.Incarnations = append(s.Incarnations, t.slot.Incarnation)
+		}
+	}
+	if len(s.Names) > 0 {
+		c.step(s)
+	}
+}

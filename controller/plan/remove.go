@@ -1,0 +1,97 @@
+package plan
+
+import "github.com/slotkeeper/slotkeeper/cluster"
+
+// absentReads is in how many successive complete reads of one primary, epoch
+// and timeline a slot must be absent before its mirrors go.
+const absentReads = 2
+
+// removable: on a node in recovery, a logical slot with our marker is ours to
+// replace or drop: a mirror, or the original of a primary that is one no longer.
+func (c *cycle) removable(s cluster.Slot) bool {
+	return c.ours(s) && s.Kind == cluster.Logical && !s.Temporary &&
+		(s.Marker.Kind == cluster.MarkMirror || s.Marker.Kind == cluster.MarkOriginal)
+}
+
+// removal decides whether the pair's mirror must go although its slot is there:
+// what is not proven does not exist. It is made again from a new read.
+func (c *cycle) removal(pr *pair) {
+	m := pr.mirror
+	if m == nil || m.ActivePID != 0 || !c.canWrite(pr) {
+		return
+	}
+	_, positioned := m.Position()
+	switch {
+	case m.Invalidated != "":
+		pr.drop = "it is invalidated: " + m.Invalidated
+	case pr.prot == protGap:
+		pr.drop = "its catalog rows were not held throughout"
+	case pastFork(*m, c.lead.read.Node) && pr.best < 0:
+		pr.drop = "it is past the fork of the timeline, and there is no read yet to replace it with"
+	case !positioned:
+		pr.drop = "it has no position"
+	}
+}
+
+func (c *cycle) dropStep(node string) {
+	var names []string
+	for _, s := range sortedSlots(c.o.Nodes[node].Value.Slots) {
+		if c.removable(s) && s.ActivePID == 0 && named(c.lead.read.Slots, s.Name) == nil && c.m.Slots[s.Name].AbsentReads >= absentReads {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) > 0 {
+		c.step(Step{ID: "drop/" + node, Stage: StageDrop, Node: node, Kind: StepDrop, Names: names,
+			Why: "the primary has no such slot in two successive reads"})
+	}
+	names = nil
+	for _, pr := range c.mine(node) {
+		if pr.drop != "" {
+			names = append(names, pr.t.slot.Name)
+		}
+	}
+	if len(names) > 0 {
+		c.step(Step{ID: "drop/" + node + "/unproven", Stage: StageDrop, Node: node, Kind: StepDrop, Names: names,
+			Why: "an unproven mirror must not exist; it is made again from a new read"})
+	}
+}
+
+// isUnproven: a mirror that was not protected when its node was promoted. Only
+// what was known before the promotion is evidence; a slot that was marked as an
+// original is one.
+func (c *cycle) isUnproven(s cluster.Slot) bool {
+	if !c.isMirror(s) || c.m.Generation == 0 {
+		return false
+	}
+	if c.m.Slots[s.Name].Unproven {
+		return s.Marker.Timeline < c.m.Timeline
+	}
+	if !c.successor || s.Marker.Timeline >= c.m.Timeline {
+		return false
+	}
+	floor := max(c.m.Continuous, c.m.Standbys[c.lead.primary].MinGeneration)
+	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}].Verdict
+	return s.Marker.Generation < floor || last.Reason == ReasonProtectionGap
+}
+
+func (c *cycle) noteUnproven(s cluster.Slot) {
+	note := c.m.Slots[s.Name]
+	note.Unproven, note.AbsentReads = true, 0
+	note.Database, note.Plugin = s.Database, s.Plugin
+	c.m.Slots[s.Name] = note
+	if s.ActivePID == 0 {
+		c.unproven = append(c.unproven, s.Name)
+	} else {
+		c.condition(Condition{Code: CondProtectionGap, Subject: s.Name, Severity: Critical,
+			Message: "slot " + s.Name + " on the new primary " + c.lead.primary + " was not protected before the promotion, and process " + pidText(s.ActivePID) + " is using it",
+			Hint:    "stop its consumer: what it decodes may lack columns or rows; it is dropped as soon as it is free"})
+	}
+}
+
+func (c *cycle) dropOnPrimary() {
+	if len(c.unproven) == 0 {
+		return
+	}
+	c.step(Step{ID: "drop/" + c.lead.primary, Stage: StageDrop, Node: c.lead.primary, Kind: StepDrop, Names: c.unproven,
+		Why: "these mirrors were not protected when the node was promoted: a consumer must not find them"})
+}

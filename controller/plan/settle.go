@@ -1,0 +1,247 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// settling is what one Settle works on.
+type settling struct {
+	now  time.Time
+	p    Policy
+	pl   Plan
+	m    Memory
+	outs map[string]StepOutcome
+
+	gap bool // the primary's hold was gone between the read and the call
+}
+
+// Settle turns what came of the plan's steps into the next memory, one verdict
+// per pair and the conditions. A mirror that a change of this cycle has made,
+// moved or found in order is SAFE in this cycle.
+func Settle(now time.Time, p Policy, o Observation, pl Plan, outs []StepOutcome) (Memory, []Verdict, []Condition) {
+	s := &settling{now: now, p: p.withDefaults(), pl: pl, m: pl.Memory.clone(), outs: map[string]StepOutcome{}}
+	for _, out := range outs {
+		s.outs[out.StepID] = out
+	}
+	for _, step := range pl.Steps {
+		s.remember(step, s.outs[step.ID])
+	}
+	if pl.pairs == nil {
+		s.keepPairs(pl.Verdicts)
+		return s.m, pl.Verdicts, s.finishConditions(o, pl.Verdicts)
+	}
+	verdicts := make([]Verdict, 0, len(pl.pairs))
+	pairs := map[Pair]PairNote{}
+	for i := range pl.pairs {
+		pr := &pl.pairs[i]
+		note := s.pairNote(pr)
+		verdicts = append(verdicts, note.Verdict)
+		pairs[Pair{Slot: pr.t.slot.Name, Standby: pr.node}] = note
+	}
+	s.m.Pairs = pairs
+	return s.m, verdicts, s.finishConditions(o, verdicts)
+}
+
+func (s *settling) keepPairs(verdicts []Verdict) {
+	for _, v := range verdicts {
+		key := Pair{Slot: v.Slot, Standby: v.Standby}
+		note := s.m.Pairs[key]
+		note.Verdict = v
+		s.m.Pairs[key] = note
+	}
+}
+
+// remember takes into memory what a step has done to a node.
+func (s *settling) remember(step Step, out StepOutcome) {
+	ran := out.StepID != "" && out.Skipped == ""
+	clean := ran && out.Err == "" && allSucceeded(step, out)
+	switch step.Kind {
+	case StepFence:
+		if clean {
+			s.m.FencedAt[step.Node] = s.now
+		}
+	case StepHold:
+		if clean && step.OnPrimary {
+			s.m.HoldGen = step.Generation
+		}
+		if clean && step.Stage == StageRaise && step.OnPrimary {
+			s.m.RaisedAt = s.now
+		}
+		if ran && step.OnPrimary && step.Stage == StageLowerPrimary {
+			s.lookForGap(step, out)
+		}
+	case StepApply:
+		if ran {
+			s.countXmins(step)
+		}
+	}
+}
+
+// allSucceeded: a fence answers raised or same, which are no slot's codes.
+func allSucceeded(step Step, out StepOutcome) bool {
+	for _, row := range out.Outcomes {
+		if step.Kind == StepFence && (row.Code == "raised" || row.Code == "same") {
+			continue
+		}
+		if !succeeded(row.Code) {
+			return false
+		}
+	}
+	return true
+}
+
+// lookForGap: what the hold pinned at the read must still be pinned at the
+// call. Where it is not, the hold was gone in between, and the one that the call
+// has made proves nothing for the time before.
+func (s *settling) lookForGap(step Step, out StepOutcome) {
+	if len(step.Wants) == 0 || step.Wants[0].Slot != "" {
+		return
+	}
+	for _, row := range out.Outcomes {
+		if row.Name == cluster.HoldName && row.Code == cluster.CodeNotPinned {
+			s.gap = true
+		}
+	}
+	if !s.gap {
+		return
+	}
+	s.m.HoldGen = s.m.Generation
+	s.m.Generation++
+	s.m.Continuous = s.m.Generation
+	for slot, kept := range s.m.Kept {
+		again := append([]Kept(nil), kept...)
+		for i := range again {
+			again[i].HoldPinned = false
+		}
+		s.m.Kept[slot] = again
+	}
+}
+
+// countXmins counts what a call may have made, also one of which no answer
+// came: the next raise must not pass it before the node is read again.
+func (s *settling) countXmins(step Step) {
+	note := s.m.Standbys[step.Node]
+	for _, ch := range step.Changes {
+		note.OldestXmin = cluster.OldestXID(note.OldestXmin, ch.Position.CatalogXmin).Or(0)
+	}
+	s.m.Standbys[step.Node] = note
+}
+
+// pairNote gives what is remembered of a pair after this cycle, its verdict included.
+func (s *settling) pairNote(pr *pair) PairNote {
+	note, v := pr.note, pr.verdict
+	if pr.send {
+		s.settleChange(pr, &note, &v)
+	} else if pr.mirror != nil && v.State == Safe {
+		note.Resume, note.Tried = "", Tried{}
+	}
+	if pr.stamp && pr.unstamped && v.State != Safe && s.stamped(pr) {
+		s.makeSafe(pr, &note, &v, v.Mirror)
+	}
+	if s.gap && pr.mirror != nil && v.State == Safe {
+		v.State, v.Reason = Unsafe, ReasonProtectionGap
+		v.Message = fmt.Sprintf("the hold on the primary was gone for a moment: whether %s on %s is still protected is judged anew in the next cycle", v.Slot, v.Standby)
+		v.Hint = "find out who dropped " + cluster.HoldName
+	}
+	v.Since = since(s.now, v, pr.note.Verdict)
+	v.ProofAge = proofAge(s.now, note.ProvenAt)
+	note.Verdict = v
+	return note
+}
+
+// settleChange reads what came of the pair's change.
+func (s *settling) settleChange(pr *pair, note *PairNote, v *Verdict) {
+	step, row, trouble := s.rowOf(pr)
+	if trouble != "" {
+		if v.State != Safe {
+			s.overrule(v, s.skipped(pr, step, trouble))
+		}
+		return
+	}
+	note.Resume = row.Resume
+	if succeeded(row.Code) {
+		note.Resume, note.Tried = "", Tried{}
+		at := row.Mirror
+		if !at.OK {
+			at = cluster.Some(pr.change.Position)
+		}
+		if v.State == Safe || !pr.stamp || row.Code != cluster.CodeUnchanged || s.stamped(pr) {
+			s.makeSafe(pr, note, v, at)
+		}
+		return
+	}
+	note.Tried = Tried{At: s.now, Position: pr.change.Position, Snapshot: pr.change.Snapshot.OK, Code: row.Code, Message: row.Detail, Hint: row.Hint}
+	if v.State != Safe || withdraws(row.Code, pr.change, v.Mirror) {
+		s.overrule(v, refusal(v.Slot, v.Standby, row.Code, row.Detail, row.Hint))
+	}
+}
+
+// rowOf finds the outcome of the pair's change, or says why there is none.
+func (s *settling) rowOf(pr *pair) (Step, cluster.Outcome, string) {
+	for _, step := range s.pl.Steps {
+		if step.Kind != StepApply || step.Node != pr.node || !hasChange(step, pr.t.slot.Name) {
+			continue
+		}
+		out, ok := s.outs[step.ID]
+		switch {
+		case !ok:
+			return step, cluster.Outcome{}, "the step was not made"
+		case out.Skipped != "":
+			return step, cluster.Outcome{}, out.Skipped
+		case out.Err != "":
+			return step, cluster.Outcome{}, out.Err
+		}
+		for _, row := range out.Outcomes {
+			if row.Name == pr.t.slot.Name {
+				return step, row, ""
+			}
+		}
+		return step, cluster.Outcome{}, "the call gave no answer for it"
+	}
+	return Step{}, cluster.Outcome{}, "no step carries it"
+}
+
+func hasChange(step Step, slot string) bool {
+	for _, ch := range step.Changes {
+		if ch.Name == slot {
+			return true
+		}
+	}
+	return false
+}
+
+// skipped explains a change that was not tried: by the hold that refused it,
+// where one did.
+func (s *settling) skipped(pr *pair, step Step, why string) *finding {
+	for _, need := range step.Needs {
+		for _, row := range s.outs[need].Outcomes {
+			if (row.Name == pr.t.slot.Name || row.Name == cluster.HoldName) && !succeeded(row.Code) {
+				return refusal(pr.t.slot.Name, pr.node, row.Code, sentence("the hold on "+row.Node, row.Detail), row.Hint)
+			}
+		}
+	}
+	return &finding{Pending, ReasonBusy, sentence(fmt.Sprintf("%s could not be brought to %s in this cycle", pr.t.slot.Name, pr.node), why), "it is tried again in the next cycle"}
+}
+
+func (s *settling) stamped(pr *pair) bool {
+	for _, row := range s.outs["stamp/"+pr.node].Outcomes {
+		if row.Name == pr.t.slot.Name && succeeded(row.Code) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *settling) makeSafe(pr *pair, note *PairNote, v *Verdict, at cluster.Opt[cluster.Position]) {
+	note.ProvenAt = s.now
+	v.State, v.Reason, v.Hint, v.Mirror = Safe, "", "", at
+	v.LagBytes = lagBytes(pr.t, at)
+	v.Message = safeMessage(pr.t, pr.node, cluster.Some(at.V.Confirmed))
+}
+
+func (s *settling) overrule(v *Verdict, f *finding) {
+	v.State, v.Reason, v.Message, v.Hint = f.state, f.reason, f.message, f.hint
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+func lsnText(l cluster.Opt[cluster.LSN]) string {
+	if !l.OK || l.V == 0 {
+		return "no position"
+	}
+	return l.V.String()
+}
+
+func lastText(n SlotNote) string {
+	if !n.Last.OK {
+		return "an unknown position"
+	}
+	return n.Last.V.Confirmed.String()
+}
+
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+func pidText(pid int32) string { return strconv.Itoa(int(pid)) }
+
+// behindText says how far have is behind need: "needs 0/300A0, has 0/2FF00 (416 bytes behind)".
+func behindText(need cluster.LSN, verb string, have cluster.Opt[cluster.LSN]) string {
+	if !have.OK || have.V == 0 {
+		return fmt.Sprintf("needs %s, %s nothing yet", need, verb)
+	}
+	if have.V >= need {
+		return fmt.Sprintf("needs %s, %s %s", need, verb, have.V)
+	}
+	return fmt.Sprintf("needs %s, %s %s (%d bytes behind)", need, verb, have.V, uint64(need-have.V))
+}
+
+// sentence joins the parts that are there.
+func sentence(parts ...string) string {
+	var there []string
+	for _, p := range parts {
+		if p != "" {
+			there = append(there, strings.TrimSuffix(p, "."))
+		}
+	}
+	return strings.Join(there, ": ")
+}

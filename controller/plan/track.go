@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// trackSlots takes this read's selected slots, remembers what changed in them,
+// and counts the reads in which others were absent.
+func (c *cycle) trackSlots() {
+	present := map[string]bool{}
+	for _, s := range sortedSlots(c.lead.read.Slots) {
+		present[s.Name] = true
+		if !c.p.Selected(s) {
+			continue
+		}
+		if c.isUnproven(s) {
+			c.noteUnproven(s)
+			continue
+		}
+		t := c.track(s)
+		c.keep(&t)
+		c.slots = append(c.slots, &t)
+	}
+	c.countAbsent(present)
+}
+
+func sortedSlots(slots []cluster.Slot) []cluster.Slot {
+	sorted := slices.Clone(slots)
+	slices.SortFunc(sorted, func(a, b cluster.Slot) int { return compareStrings(a.Name, b.Name) })
+	return sorted
+}
+
+func compareStrings(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// learnHighest takes from mirrors what an earlier leader saw and its ledger
+// does not say: a mirror of ours stands only where the slot has been.
+func (c *cycle) learnHighest(t *tracked) {
+	for _, name := range c.standbys {
+		read, ok := c.readable(name)
+		if !ok || !c.firsts[name] {
+			continue
+		}
+		s := named(read.Slots, t.slot.Name)
+		if s == nil || !c.isMirror(*s) || !t.lineage(s.Marker.Source) {
+			continue
+		}
+		if s.Marker.Timeline < c.m.Timeline {
+			t.note.Before = max(t.note.Before, s.Confirmed.Or(0))
+		} else {
+			t.note.HighestF = max(t.note.HighestF, s.Confirmed.Or(0))
+		}
+	}
+}
+
+// countAbsent notes what is not on the primary: slots known before, and those
+// of which a standby has a mirror.
+func (c *cycle) countAbsent(present map[string]bool) {
+	mirrored := c.mirroredNames()
+	names := maps.Clone(mirrored)
+	for name := range c.m.Slots {
+		names[name] = true
+	}
+	for name := range names {
+		if present[name] {
+			continue
+		}
+		note := c.m.Slots[name]
+		if (c.successor || note.Unproven) && note.Plugin != "" && c.p.wants(name, note.Database, note.Plugin) {
+			note.LostWith = c.m.Timeline
+		}
+		note.Unproven = false
+		if c.readAt.After(note.AbsentAt) {
+			note.AbsentReads, note.AbsentAt = note.AbsentReads+1, c.readAt
+		}
+		c.m.Slots[name] = note
+		if note.AbsentReads > absentReads && !mirrored[name] && note.LostWith != c.m.Timeline {
+			delete(c.m.Slots, name)
+		}
+	}
+}
+
+// mirroredNames are the names of the mirrors seen on any standby.
+func (c *cycle) mirroredNames() map[string]bool {
+	names := map[string]bool{}
+	for _, node := range c.standbys {
+		read, ok := c.readable(node)
+		for _, s := range read.Slots {
+			if ok && c.removable(s) {
+				names[s.Name] = true
+			}
+		}
+	}
+	return names
+}
