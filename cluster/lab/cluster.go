@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -221,12 +222,16 @@ func (c *Cluster) run(ctx context.Context, program string, args ...string) error
 	return nil
 }
 
-// cleanEnvironment is the process's own without libpq's variables, which would
-// lead the programs to other servers, and with messages in English.
+// cleanEnvironment is the process's own without libpq's and slotkeeper's
+// variables, which would lead the programs to other servers, and with messages
+// in English.
 func cleanEnvironment() []string {
 	var kept []string
 	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "PG") && !strings.HasPrefix(entry, "LC_") && !strings.HasPrefix(entry, "LANG") {
+		foreign := slices.ContainsFunc([]string{"PG", "LC_", "LANG", "SLOTKEEPER_"}, func(prefix string) bool {
+			return strings.HasPrefix(entry, prefix)
+		})
+		if !foreign {
 			kept = append(kept, entry)
 		}
 	}

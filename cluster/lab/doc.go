@@ -8,6 +8,6 @@
 // the controller as a separate process and looks at its status from outside,
 // as an operator would.
 //
-// The package may import cluster, pgx, pglogrepl and hclog beside the standard
-// library. Only cmd and test/ may import it.
+// The package may import cluster and controller/status (what it reads from the
+// controller) of this project. Only cmd and test/ may import it.
 package lab

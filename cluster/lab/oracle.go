@@ -62,15 +62,15 @@ func (l *Load) Unreplicated(truth Truth) int {
 
 // Account is what became of the rows that should have come through one slot.
 type Account struct {
-	Slot       string   `json:"slot"`
-	Committed  int      `json:"committed"`  // rows that should have come
-	Delivered  int      `json:"delivered"`  // of these, the ones that came
-	Duplicated int      `json:"duplicated"` // deliveries of rows that had come before
-	Lost       []RowID  `json:"lost"`
-	Messages   int      `json:"messages"`      // non-transactional messages that should have come
-	LostNotes  []string `json:"lost_messages"` // the ones that did not
-	Gone       int      `json:"gone"`          // rows that came and that the promoted node never got
-	Problems   []string `json:"problems"`      // half transactions, wrong order, wrong contents, duplicates out of bounds
+	Slot       string
+	Committed  int // rows that should have come
+	Delivered  int // of these, the ones that came
+	Duplicated int // deliveries of rows that had come before
+	Lost       []RowID
+	Messages   int      // non-transactional messages that should have come
+	LostNotes  []string // the ones that did not
+	Gone       int      // rows that came and that the promoted node never got
+	Problems   []string // half transactions, wrong order, wrong contents, duplicates out of bounds
 }
 
 // Clean reports whether nothing was lost and nothing came wrong.

@@ -2,8 +2,14 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
+
+// ErrNoExtension says that the server does not find the extension's files.
+var ErrNoExtension = errors.New("the extension slotkeeper is not installed in this server: run make extension")
 
 // RoleName is the role with which the controller works in the lab: no superuser.
 const RoleName = "slotkeeper"
@@ -22,8 +28,12 @@ func SetupRole(ctx context.Context, primary *Node) error {
 		GRANT pg_monitor TO slotkeeper;
 		GRANT USAGE ON SCHEMA slotkeeper TO slotkeeper;
 		GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slotkeeper TO slotkeeper`)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "0A000" || pg.Code == "58P01") {
+		return fmt.Errorf("creating the extension: %w (%w)", ErrNoExtension, err)
+	}
 	if err != nil {
-		return fmt.Errorf("setting up the role and the extension slotkeeper (make extension installs its files): %w", err)
+		return fmt.Errorf("setting up the role and the extension slotkeeper: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,209 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/controller/status"
+)
+
+// stopWithin is how long a daemon may take to end after SIGTERM: its contract.
+const stopWithin = 5 * time.Second
+
+// DaemonOptions say how the controller is run.
+type DaemonOptions struct {
+	Binary   string        // the program slotkeeper
+	Interval time.Duration // sync.interval; 0 is one second
+	Members  []*Node
+}
+
+// Daemon is `slotkeeper run` as a process of its own, with a configuration and
+// an embedded etcd in the lab's folder.
+type Daemon struct {
+	cluster *Cluster
+	process *process
+	config  string
+	log     string
+	url     string
+	client  *http.Client
+}
+
+// StartDaemon writes a configuration and starts the controller with it. It does
+// not wait until it is up; WaitSafe does.
+func (c *Cluster) StartDaemon(options DaemonOptions) (*Daemon, error) {
+	port, err := c.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Join(c.dir, "controller")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("making the controller's folder: %w", err)
+	}
+	d := &Daemon{
+		cluster: c, config: filepath.Join(folder, "slotkeeper.yaml"), log: filepath.Join(folder, "log"),
+		url:    fmt.Sprintf("http://127.0.0.1:%d/status", port),
+		client: &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}},
+	}
+	if err := os.WriteFile(d.config, []byte(daemonConfig(options, port)), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the controller's configuration: %w", err)
+	}
+	messages, err := os.OpenFile(d.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting the controller: %w", err)
+	}
+	defer func() { _ = messages.Close() }() // the process has its own copy of the descriptor
+	cmd := exec.Command(options.Binary, "run", "--config", d.config)
+	cmd.Dir, cmd.Env = folder, cleanEnvironment()
+	cmd.Stdout, cmd.Stderr = messages, messages
+	cmd.SysProcAttr = attributes(nil, syscall.SIGKILL)
+	if d.process, err = c.spawner.spawn(cmd); err != nil {
+		return nil, fmt.Errorf("starting the controller %s: %w", options.Binary, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.extras = append(c.extras, d.process)
+	return d, nil
+}
+
+func daemonConfig(options DaemonOptions, port int) string {
+	interval := options.Interval
+	if interval == 0 {
+		interval = time.Second
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "scope: lab\nname: lab\ncluster:\n  source: static\n  members:\n")
+	for _, member := range options.Members {
+		fmt.Fprintf(&text, "    - {name: %s, conninfo: \"host=127.0.0.1 port=%d\"}\n", member.name, member.port)
+	}
+	fmt.Fprintf(&text, "etcd: {data_dir: ./etcd}\npostgres: {user: %s, dbname: postgres, sslmode: disable}\n", RoleName)
+	fmt.Fprintf(&text, "sync: {interval: %s}\nhttp: {listen: \"127.0.0.1:%d\"}\n", interval, port)
+	return text.String()
+}
+
+// Config is the configuration file, for other commands of slotkeeper.
+func (d *Daemon) Config() string { return d.config }
+
+// LogTail gives the last lines of the daemon's log.
+func (d *Daemon) LogTail(lines int) string {
+	text, err := os.ReadFile(d.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// Exited is closed when the daemon has ended.
+func (d *Daemon) Exited() <-chan struct{} { return d.process.exited }
+
+// Status asks the daemon.
+func (d *Daemon) Status(ctx context.Context) (status.Status, error) {
+	var document status.Status
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, http.NoBody)
+	if err != nil {
+		return document, fmt.Errorf("asking the controller: %w", err)
+	}
+	response, err := d.client.Do(request)
+	if err != nil {
+		return document, fmt.Errorf("asking the controller: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read whole, or the document is bad
+	if response.StatusCode != http.StatusOK {
+		return document, fmt.Errorf("asking the controller: %s answers %s", d.url, response.Status)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
+		return document, fmt.Errorf("reading the controller's status: %w", err)
+	}
+	return document, nil
+}
+
+// WaitSafe waits until a complete observation begun after now shows each slot
+// SAFE on each standby, and gives it. The error says what was not. seen is
+// shown every document on the way; it may be nil.
+func (d *Daemon) WaitSafe(ctx context.Context, slots, standbys []string, seen func(status.Status)) (status.Status, error) {
+	began := time.Now()
+	var last status.Status
+	missing := "the controller has not answered yet"
+	err := poll(ctx, 10*time.Millisecond, "slots to be SAFE", func() (bool, error) {
+		select {
+		case <-d.Exited():
+			return false, fmt.Errorf("the controller ended (%w); its last messages:\n%s", exitError(d.process.err), d.LogTail(10))
+		default:
+		}
+		document, err := d.Status(ctx)
+		if err != nil {
+			missing = err.Error()
+			return false, nil
+		}
+		last = document
+		if seen != nil {
+			seen(document)
+		}
+		missing = notSafe(document, slots, standbys)
+		return missing == "" && document.Complete && document.ObservedAt.After(began), nil
+	})
+	if err != nil {
+		return last, fmt.Errorf("%w: %s", err, missing)
+	}
+	return last, nil
+}
+
+// exitError makes an end without an error one all the same.
+func exitError(err error) error {
+	if err == nil {
+		return errors.New("exit status 0")
+	}
+	return err
+}
+
+// notSafe names the first pair that is not SAFE, "" when all are.
+func notSafe(document status.Status, slots, standbys []string) string {
+	for _, slot := range slots {
+		for _, standby := range standbys {
+			verdict, why := verdictOf(document, slot, standby)
+			if verdict != plan.Safe {
+				return fmt.Sprintf("slot %q on standby %q is %s (%s)", slot, standby, verdict, why)
+			}
+		}
+	}
+	return ""
+}
+
+func verdictOf(document status.Status, slot, standby string) (plan.State, string) {
+	for _, s := range document.Slots {
+		if s.Name != slot {
+			continue
+		}
+		for _, pair := range s.Standbys {
+			if pair.Node == standby {
+				return pair.Verdict, strings.TrimSpace(string(pair.Reason) + ": " + pair.Message)
+			}
+		}
+	}
+	return "absent", "the controller does not show it"
+}
+
+// Stop ends the daemon by SIGTERM, as an operator would. One that takes longer
+// than its contract allows, or ends with a failure, is an error.
+func (d *Daemon) Stop(ctx context.Context) error {
+	defer d.client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	if err := d.process.stop(ctx, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stopping the controller: %w", err)
+	}
+	if d.process.err != nil {
+		return fmt.Errorf("stopping the controller: it ended with %w; its last messages:\n%s", d.process.err, d.LogTail(10))
+	}
+	return nil
+}
