@@ -68,7 +68,7 @@ static bool
 checksum_holds(char *bytes, size_t len)
 {
 	size_t		tail = strlen(CRC_KEY) + 8 + 1;
-	char		expected[16];
+	char		expected[32];
 
 	if (len <= tail || strlen(bytes) != len || bytes[len - tail - 1] != '\n')
 		return false;
