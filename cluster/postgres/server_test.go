@@ -72,13 +72,9 @@ func startServer() (s *server, err error) {
 			s.stop()
 		}
 	}()
-	bin := os.Getenv("PG_BINDIR")
-	if bin == "" {
-		out, err := exec.Command("pg_config", "--bindir").Output()
-		if err != nil {
-			return nil, fmt.Errorf("asking pg_config for the servers' folder: %w", err)
-		}
-		bin = string(bytes.TrimSpace(out))
+	bin, err := binDir()
+	if err != nil {
+		return nil, err
 	}
 	attr, err := s.credential()
 	if err != nil {
@@ -105,6 +101,23 @@ func startServer() (s *server, err error) {
 		return nil, err
 	}
 	return s, s.prepare()
+}
+
+// binDir is where the server is: named by the environment, as for cluster/lab,
+// in Debian's place, or where pg_config says.
+func binDir() (string, error) {
+	if dir := os.Getenv("SLOTKEEPER_PG15"); dir != "" {
+		return dir, nil
+	}
+	const debian = "/usr/lib/postgresql/15/bin"
+	if _, err := os.Stat(filepath.Join(debian, "postgres")); err == nil {
+		return debian, nil
+	}
+	out, err := exec.Command("pg_config", "--bindir").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking pg_config for the servers' folder: %w", err)
+	}
+	return string(bytes.TrimSpace(out)), nil
 }
 
 // credential: postgres refuses root.
