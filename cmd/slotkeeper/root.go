@@ -57,8 +57,16 @@ Exit codes: 0 ok, 1 error, 2 usage or configuration, 3 not safe or refused,
 
 // commands are added to the root in this order.
 var commands = []func() *cobra.Command{
+	newRunCommand,
+	newStatusCommand,
+	newWaitCommand,
+	newPlanCommand,
+	newSyncCommand,
+	newVerifyCommand,
+	newUninstallCommand,
 	newConfigCommand,
 	newVersionCommand,
+	newDemoCommand,
 }
 
 // usagef is an error of usage, with where to read on.

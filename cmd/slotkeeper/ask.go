@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/slotkeeper/slotkeeper/cluster/etcd"
+	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
+	"github.com/slotkeeper/slotkeeper/controller/status"
+)
+
+// askTimeout bounds one look at the status: a daemon answers in milliseconds.
+const askTimeout = 5 * time.Second
+
+// fetchStatus asks the daemon, and where it does not answer the ledger. The
+// error has its exit code.
+func fetchStatus(ctx context.Context, c *config.Config) (status.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	s, err := statusFromDaemon(ctx, c)
+	if err == nil || config.IsError(err) {
+		return checkScope(s, c, err)
+	}
+	s, lerr := statusFromLedger(ctx, c)
+	if lerr == nil {
+		return checkScope(s, c, nil)
+	}
+	return status.Status{}, exitf(exitUnknown, "%w\nand the ledger does not help: %w", err, lerr)
+}
+
+func statusFromDaemon(ctx context.Context, c *config.Config) (status.Status, error) {
+	client, err := newDaemonClient(c, "")
+	if err != nil {
+		return status.Status{}, err
+	}
+	return client.Status(ctx)
+}
+
+// checkScope refuses the status of another cluster: a port is quickly mistaken.
+func checkScope(s status.Status, c *config.Config, err error) (status.Status, error) {
+	if err == nil && s.Scope != c.Scope {
+		return s, exitf(exitUnknown, "the daemon at %s watches scope %q, the configuration names %q: correct http.listen or scope", c.HTTP.Listen, s.Scope, c.Scope)
+	}
+	return s, err
+}
+
+var errEmptyLedger = errors.New("nothing was written there yet")
+
+func statusFromLedger(ctx context.Context, c *config.Config) (status.Status, error) {
+	st, err := joinStore(ctx, c, hclog.NewNullLogger())
+	if err != nil {
+		return status.Status{}, err
+	}
+	defer st.Close()
+	parts, err := loadLedger(ctx, st.client.Ledger())
+	if err != nil {
+		return status.Status{}, err
+	}
+	if len(parts) == 0 {
+		return status.Status{}, errEmptyLedger
+	}
+	s, err := status.FromLedger(parts)
+	if err != nil {
+		return s, err
+	}
+	holder, err := st.client.Leader(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Leader = status.Leader{Name: holder.V.Name, Epoch: holder.V.Epoch}
+	return s, nil
+}
+
+// positionsEvery is how old the ledger's positions may be while all is well.
+const positionsEvery = 30 * time.Second
+
+// freshness says why a document is too old to be believed, "" where it is not.
+func freshness(s status.Status, c *config.Config, now time.Time) string {
+	limit := staleAfter(c)
+	if s.Source == "ledger" {
+		limit += positionsEvery
+	}
+	switch age := now.Sub(s.ObservedAt); {
+	case s.ObservedAt.IsZero():
+		return "no observation is recorded"
+	case age > limit:
+		return fmt.Sprintf("the last observation is %s old", age.Round(time.Second))
+	case s.Source == "ledger" && s.Leader.Name == "":
+		return "no controller leads"
+	}
+	return ""
+}
+
+// notRunning reports whether err says that the embedded server is down.
+func notRunning(err error) bool { return errors.Is(err, etcd.ErrNotRunning) }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/cluster/etcd"
+	"github.com/slotkeeper/slotkeeper/controller"
+)
+
+// elector gives the controller its leadership from etcd.
+type elector struct {
+	client *etcd.Client
+	name   string
+	http   string // where this controller's listener answers, "" for nowhere
+
+	mu   sync.Mutex
+	last *etcd.Term
+}
+
+// Campaign waits for leadership. The term outlives ctx, so that the controller
+// can still give it back after ctx has ended; close ends it in any case.
+func (e *elector) Campaign(ctx context.Context) (controller.Term, error) {
+	return e.campaign(ctx, e.client.Campaign)
+}
+
+// TryCampaign leads at once, or fails with an *etcd.NotLeaderError.
+func (e *elector) TryCampaign(ctx context.Context) (*term, error) {
+	return e.campaign(ctx, e.client.TryCampaign)
+}
+
+func (e *elector) campaign(ctx context.Context, run func(context.Context, string, string) (*etcd.Term, error)) (*term, error) {
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	follow := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	t, err := run(own, e.name, e.http)
+	if err != nil {
+		cancel(err)
+		return nil, err
+	}
+	e.mu.Lock()
+	e.last = t
+	e.mu.Unlock()
+	follow() // from here on the term's own end is what counts
+	id, err := e.client.StoreID(ctx)
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	return &term{Term: t, ledger: e.client.Ledger(), store: id}, nil
+}
+
+// close gives back what is still led, within two seconds.
+func (e *elector) close() {
+	e.mu.Lock()
+	t := e.last
+	e.last = nil
+	e.mu.Unlock()
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = t.Resign(ctx) // etcd forgets it after the lease's time to live where this fails
+}
+
+// Leader names who leads, "" where nobody does.
+func (e *elector) Leader(ctx context.Context) (string, error) {
+	holder, err := e.client.Leader(ctx)
+	return holder.V.Name, err
+}
+
+// Load reads the ledger as a follower.
+func (e *elector) Load(ctx context.Context) (map[string][]byte, error) {
+	return loadLedger(ctx, e.client.Ledger())
+}
+
+func loadLedger(ctx context.Context, l *etcd.Ledger) (map[string][]byte, error) {
+	parts, err := l.Load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the ledger: %w", err)
+	}
+	values := make(map[string][]byte, len(parts))
+	for name, part := range parts {
+		values[name] = part.Value
+	}
+	return values, nil
+}
+
+// term is one leadership with its ledger.
+type term struct {
+	*etcd.Term
+	ledger *etcd.Ledger
+	store  string
+}
+
+func (t *term) Store() string { return t.store }
+
+func (t *term) Load(ctx context.Context) (map[string][]byte, error) {
+	return loadLedger(ctx, t.ledger)
+}
+
+func (t *term) Save(ctx context.Context, part string, value []byte) error {
+	return t.ledger.Write(ctx, t.Term, part, value)
+}
+
+// bystander stands in for a term where nothing may be written: for `plan`.
+type bystander struct {
+	epoch cluster.Epoch
+	store string
+	parts map[string][]byte
+	ctx   context.Context
+}
+
+func (b bystander) Epoch() cluster.Epoch                            { return b.epoch }
+func (b bystander) Store() string                                   { return b.store }
+func (b bystander) Valid(time.Time) bool                            { return false }
+func (b bystander) Context() context.Context                        { return b.ctx }
+func (b bystander) Load(context.Context) (map[string][]byte, error) { return b.parts, nil }
+func (b bystander) Resign(context.Context) error                    { return nil }
+func (b bystander) Save(context.Context, string, []byte) error {
+	return fmt.Errorf("writing the ledger: this command only looks")
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/cluster/postgres"
+	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
+	"github.com/slotkeeper/slotkeeper/controller"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/primary"
+	"github.com/slotkeeper/slotkeeper/standby"
+)
+
+// sessionOptions is what all sessions have in common.
+func sessionOptions(c *config.Config) postgres.Options {
+	return postgres.Options{
+		User:           c.Postgres.User,
+		DBName:         c.Postgres.DBName,
+		Passfile:       c.Postgres.Passfile,
+		SSLMode:        c.Postgres.SSLMode,
+		ConnectTimeout: c.Postgres.ConnectTimeout,
+		QueryTimeout:   c.Postgres.QueryTimeout,
+	}
+}
+
+// dialer makes nodes of members.
+func dialer(c *config.Config) controller.Dialer {
+	options := sessionOptions(c)
+	return func(m cluster.Member) (controller.Node, error) {
+		s, err := postgres.New(m, options)
+		if err != nil {
+			return nil, err
+		}
+		return &node{session: s}, nil
+	}
+}
+
+// node is a member's session as the controller uses it.
+type node struct {
+	session *postgres.Session
+}
+
+func (n *node) Read(ctx context.Context) (plan.NodeRead, error) {
+	r, err := n.session.Read(ctx)
+	if err != nil {
+		return plan.NodeRead{}, err
+	}
+	return plan.NodeRead{Node: r.Node, Slots: r.Slots, Walsenders: r.Walsenders}, nil
+}
+
+func (n *node) Snapshots(ctx context.Context, at []cluster.LSN) (map[cluster.LSN][]byte, error) {
+	return primary.Snapshots(ctx, n.session, at)
+}
+
+func (n *node) Close() { n.session.Close() }
+
+// Do makes the one call that a step stands for.
+func (n *node) Do(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
+	switch s.Kind {
+	case plan.StepFence:
+		answer, err := n.session.RaiseFence(ctx, s.Fence)
+		if err != nil {
+			return nil, err
+		}
+		return []cluster.Outcome{fenceOutcome(answer)}, nil
+	case plan.StepMark:
+		return primary.Mark(ctx, n.session, s.Fence, s.Names, s.Incarnations)
+	case plan.StepHold:
+		return n.session.Hold(ctx, s.Fence, s.Generation, s.Wants, s.WAL)
+	case plan.StepStamp:
+		return n.session.Stamp(ctx, s.Fence, s.Generation, s.Names)
+	case plan.StepApply:
+		return standby.Apply(ctx, n.session, s.Fence, s.Changes, s.MaxBytes)
+	case plan.StepDrop:
+		return n.session.Drop(ctx, s.Fence, s.Names)
+	}
+	return nil, fmt.Errorf("step %s: kind %q is not known", s.ID, s.Kind)
+}
+
+// fenceOutcome puts raise_fence's answer into the form of the other calls. A
+// refusal carries the hold's name: like a refused hold it stops whatever needs it.
+func fenceOutcome(answer string) cluster.Outcome {
+	o := cluster.Outcome{Code: cluster.Code(answer)}
+	if answer != "raised" && answer != "same" {
+		o.Name = cluster.HoldName
+	}
+	return o
+}
