@@ -13,6 +13,9 @@ import (
 func (c *cycle) lowerPrimary() {
 	s := Step{ID: "lower/" + c.lead.primary, Stage: StageLowerPrimary, Node: c.lead.primary, Kind: StepHold, Generation: c.m.Generation}
 	for _, slot := range slices.Sorted(maps.Keys(c.wants)) {
+		if c.hold.state == holdUnsettled {
+			break // see below
+		}
 		t := c.trackedSlot(slot)
 		s.Wants = append(s.Wants, cluster.Want{CatalogXmin: c.wants[slot], Slot: slot, Source: t.slot.Incarnation})
 	}
@@ -33,10 +36,22 @@ func (c *cycle) lowerPrimary() {
 	default:
 		return
 	}
-	if !c.hold.broken() {
-		s.Wants = slices.Insert(s.Wants, 0, cluster.Want{CatalogXmin: c.hold.xmin})
-	}
+	s.Wants = keepFirst(c.hold, s.Wants)
 	c.step(s)
+}
+
+// keepFirst puts what a hold pins now before what is wanted of it. A hold that
+// is not saved gets no wants at all, which saves it as it is: its file may pin
+// less than memory shows, so that a keep would fail, and without one the call
+// could raise it.
+func keepFirst(h hold, wants []cluster.Want) []cluster.Want {
+	switch h.state {
+	case holdValid:
+		return slices.Insert(wants, 0, cluster.Want{CatalogXmin: h.xmin})
+	case holdUnsettled:
+		return nil
+	}
+	return wants
 }
 
 func (c *cycle) trackedSlot(name string) *tracked {
@@ -86,6 +101,8 @@ func (c *cycle) lowerStandby(node string) {
 	switch {
 	case len(s.Wants) > 0 && own.broken():
 		s.Why = "the standby's hold must be made: " + own.why
+	case own.state == holdUnsettled:
+		s.Why = "the standby's hold must be saved: " + own.why
 	case len(s.Wants) > 0:
 		s.Why = "the standby's hold does not reach back to these slots' catalog_xmin"
 	case older:
@@ -97,9 +114,10 @@ func (c *cycle) lowerStandby(node string) {
 	default:
 		return
 	}
-	if !own.broken() {
-		s.Wants = slices.Insert(s.Wants, 0, cluster.Want{CatalogXmin: own.xmin})
+	if own.state == holdGone && own.generation >= c.m.Generation {
+		return // it is dropped first: see dropUsedHold
 	}
+	s.Wants = keepFirst(own, s.Wants)
 	if primary := "lower/" + c.lead.primary; c.planned(primary) && (len(s.Wants) > 1 || older || own.broken()) {
 		s.Needs = append(s.Needs, primary)
 	}

@@ -43,7 +43,7 @@ var codeReasons = map[cluster.Code]struct {
 	cluster.CodeNotInRecovery:     {Unsafe, ReasonTimelineMismatch, "the node is not in recovery any more"},
 	cluster.CodeSysidMismatch:     {Unsafe, ReasonWrongEndpoint, "the node is of another cluster"},
 	cluster.CodeTimelineMismatch:  {Unsafe, ReasonTimelineMismatch, "the node is on another timeline"},
-	cluster.CodeRetry:             {Pending, ReasonBusy, "the call was interrupted"},
+	cluster.CodeRetry:             {Pending, ReasonBusy, "the call did not come through"},
 }
 
 // refusal turns a refused row into a finding.

@@ -64,7 +64,7 @@ func (c *cycle) learnGeneration() {
 // established reports whether a hold of this generation has been there:
 // remembered, or shown by what is marked with it.
 func (c *cycle) established() bool {
-	if c.m.HoldGen == c.m.Generation {
+	if c.m.HoldGen == c.m.Generation || c.hold.state == holdGone && c.hold.generation == c.m.Generation {
 		return true
 	}
 	for _, name := range c.standbys {

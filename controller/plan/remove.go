@@ -13,15 +13,19 @@ func (c *cycle) removable(s cluster.Slot) bool {
 		(s.Marker.Kind == cluster.MarkMirror || s.Marker.Kind == cluster.MarkOriginal)
 }
 
-// removal decides whether the pair's mirror must go although its slot is there:
-// what is not proven does not exist. It is made again from a new read.
+// removal decides whether what stands there must go although the slot is on the
+// primary: what is not proven does not exist. It is made again from a new read.
 func (c *cycle) removal(pr *pair) {
-	m := pr.mirror
-	if m == nil || m.ActivePID != 0 || !c.canWrite(pr) {
+	m := pr.there
+	if m == nil || !c.removable(*m) || m.ActivePID != 0 || !c.canWrite(pr) {
 		return
 	}
-	_, positioned := m.Position()
+	at, positioned := m.Position()
 	switch {
+	case c.replaces(pr) && pr.best >= 0 && positioned && pr.t.kept[pr.best].Position.Behind(at) && m.Marker.Timeline != c.m.Timeline:
+		pr.drop = "it goes back to another slot or timeline and is ahead of this one"
+	case m.Marker.Kind == cluster.MarkOriginal && pr.best < 0:
+		pr.drop = "it was an original when this node was the primary, and there is no read yet to replace it with"
 	case m.Invalidated != "":
 		pr.drop = "it is invalidated: " + m.Invalidated
 	case pr.prot == protGap:
@@ -53,6 +57,18 @@ func (c *cycle) dropStep(node string) {
 	if len(names) > 0 {
 		c.step(Step{ID: "drop/" + node + "/unproven", Stage: StageDrop, Node: node, Kind: StepDrop, Names: names,
 			Why: "an unproven mirror must not exist; it is made again from a new read"})
+	}
+	c.dropUsedHold(node)
+}
+
+// dropUsedHold: a standby's hold that somebody has used is not mended within its
+// generation. It has proven nothing yet, so it is dropped and made anew.
+func (c *cycle) dropUsedHold(node string) {
+	slots := c.o.Nodes[node].Value.Slots
+	own := c.examineHold(slots)
+	if own.state == holdGone && own.generation >= c.m.Generation && named(slots, cluster.HoldName).ActivePID == 0 {
+		c.step(Step{ID: "drop/" + node + "/hold", Stage: StageDrop, Node: node, Kind: StepDrop, Names: []string{cluster.HoldName},
+			Why: "somebody has used this hold: " + own.why})
 	}
 }
 

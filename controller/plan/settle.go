@@ -156,8 +156,9 @@ func (s *settling) pairNote(pr *pair) PairNote {
 func (s *settling) settleChange(pr *pair, note *PairNote, v *Verdict) {
 	step, row, trouble := s.rowOf(pr)
 	if trouble != "" {
+		note.Tried = s.untried(pr, step, trouble)
 		if v.State != Safe {
-			s.overrule(v, s.skipped(pr, step, trouble))
+			s.overrule(v, refusal(v.Slot, v.Standby, note.Tried.Code, note.Tried.Message, note.Tried.Hint))
 		}
 		return
 	}
@@ -213,17 +214,19 @@ func hasChange(step Step, slot string) bool {
 	return false
 }
 
-// skipped explains a change that was not tried: by the hold that refused it,
+// untried explains a change that was not tried: by the hold that refused it,
 // where one did.
-func (s *settling) skipped(pr *pair, step Step, why string) *finding {
+func (s *settling) untried(pr *pair, step Step, why string) Tried {
+	t := Tried{At: s.now, Position: pr.change.Position, Snapshot: pr.change.Snapshot.OK, Code: cluster.CodeRetry, Message: why}
 	for _, need := range step.Needs {
 		for _, row := range s.outs[need].Outcomes {
 			if (row.Name == pr.t.slot.Name || row.Name == cluster.HoldName) && !succeeded(row.Code) {
-				return refusal(pr.t.slot.Name, pr.node, row.Code, sentence("the hold on "+row.Node, row.Detail), row.Hint)
+				t.Code, t.Message, t.Hint = row.Code, sentence("the hold on "+row.Node, row.Detail), row.Hint
+				return t
 			}
 		}
 	}
-	return &finding{Pending, ReasonBusy, sentence(fmt.Sprintf("%s could not be brought to %s in this cycle", pr.t.slot.Name, pr.node), why), "it is tried again in the next cycle"}
+	return t
 }
 
 func (s *settling) stamped(pr *pair) bool {

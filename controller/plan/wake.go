@@ -12,8 +12,7 @@ const leastWake = 20 * time.Millisecond
 func (c *cycle) pace() {
 	c.pl.Again = c.moved
 	for _, s := range c.pl.Steps {
-		switch s.Stage {
-		case StageLowerPrimary, StageLowerStandbys, StageApply, StageDrop:
+		if s.Stage == StageApply || s.Stage == StageDrop {
 			c.pl.Again = true
 		}
 	}
