@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgproto3"
-
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
 
@@ -237,55 +235,8 @@ func TestNotAPostgreSQLServer(t *testing.T) {
 	faulty(t, s, WrongEndpoint, []string{"protocol"}, []string{"host and port"})
 }
 
-// pooler passes bytes on, and gives the client a process number of its own, as
-// poolers do.
-func pooler(t *testing.T, client net.Conn) {
-	defer client.Close()
-	server, err := net.Dial("tcp", at())
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer server.Close()
-	front, back := pgproto3.NewFrontend(server, server), pgproto3.NewBackend(client, client)
-	startup, err := back.ReceiveStartupMessage()
-	if err != nil {
-		return
-	}
-	front.Send(startup.(*pgproto3.StartupMessage))
-	if front.Flush() != nil {
-		return
-	}
-	go func() {
-		defer server.Close()
-		buf := make([]byte, 4096)
-		for {
-			n, err := client.Read(buf)
-			if err != nil {
-				return
-			}
-			if _, err := server.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-	}()
-	for {
-		m, err := front.Receive()
-		if err != nil {
-			return
-		}
-		if k, ok := m.(*pgproto3.BackendKeyData); ok {
-			k.ProcessID = 4711
-		}
-		back.Send(m)
-		if back.Flush() != nil {
-			return
-		}
-	}
-}
-
 func TestPooler(t *testing.T) {
-	port := serve(t, func(c net.Conn) { pooler(t, c) })
-	s := session(t, "host=127.0.0.1 sslmode=disable port="+strconv.Itoa(port), superuser)
+	m := &middle{pid: 4711}
+	s := session(t, m.serve(t), superuser)
 	faulty(t, s, WrongEndpoint, []string{"pooler"}, []string{"not a pooler"})
 }

@@ -178,6 +178,59 @@ func TestPlacesComeBackWhileBackendsStayStopped(t *testing.T) {
 	}
 }
 
+func TestPacketsDroppedMidQuery(t *testing.T) {
+	m := &middle{}
+	o := superuser
+	s := session(t, m.serve(t), o)
+	for range maxConnections + 1 {
+		m.frozen.Store(false)
+		// Both places are soon free again, though nothing answers the cancel
+		// requests and the goodbyes: pgx alone would wait 15 s for each.
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if _, err := s.Read(ctx); err != nil {
+			t.Fatalf("Read while packets pass gave %v", err)
+		}
+		cancel()
+		m.frozen.Store(true)
+		s.opts.QueryTimeout = 200 * time.Millisecond
+		ctx = patient(t)
+		if _, err := s.Read(ctx); err == nil || Classify(err) != Unreachable || ctx.Err() != nil {
+			t.Fatalf("Read while packets are dropped gave %v, the test's own context %v; want unreachable", err, ctx.Err())
+		}
+		s.opts.QueryTimeout = o.QueryTimeout
+	}
+}
+
+func TestReadIsOneRoundTrip(t *testing.T) {
+	m := &middle{}
+	s := session(t, m.serve(t), superuser)
+	if _, err := s.Read(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		before := m.syncs.Load()
+		if _, err := s.Read(patient(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.syncs.Load() - before; got != 1 {
+			t.Errorf("a read took %d round trips, want 1", got)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	s, err := New(cluster.Member{Name: "a", Conninfo: shared.conninfo("")}, superuser)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	for b.Loop() {
+		if _, err := s.Read(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestKilledSessionCostsNoRead(t *testing.T) {
 	ctx := patient(t)
 	s := session(t, shared.conninfo(""), superuser)

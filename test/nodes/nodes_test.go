@@ -257,16 +257,45 @@ func TestFences(t *testing.T) {
 	}
 }
 
+// The walk from a running-xacts record with an open transaction, over some
+// megabytes, to one where nothing runs: many calls give what one call gives.
 func TestConsistentPoint(t *testing.T) {
 	p := newPair(t)
-	p.logical("s1")
-	at, _ := p.advance("s1").Position()
-	ok(t, p.a.Exec(p.ctx, "SELECT pg_switch_wal()"))
+	ok(t, p.a.Exec(p.ctx, "CREATE TABLE t (v text)"))
+	open, err := p.a.Connect(p.ctx, "", "")
+	ok(t, err)
+	defer open.Close(p.ctx)
+	_, err = open.Exec(p.ctx, "BEGIN; INSERT INTO t VALUES ('open')")
+	ok(t, err)
+	ok(t, p.a.Exec(p.ctx, "CHECKPOINT"))
+	var redo string
+	ok(t, p.a.QueryRow(p.ctx, "SELECT redo_lsn::text FROM pg_control_checkpoint()").Scan(&redo))
+	ok(t, p.a.Exec(p.ctx, "INSERT INTO t SELECT repeat('x', 500) FROM generate_series(1, 6000)"))
+	_, err = open.Exec(p.ctx, "COMMIT")
+	ok(t, err)
+	ok(t, p.a.Exec(p.ctx, "CHECKPOINT; INSERT INTO t VALUES ('last')"))
+	var at cluster.Position
+	at.Restart, err = cluster.ParseLSN(redo)
+	ok(t, err)
+	at.Confirmed, err = p.a.CurrentLSN(p.ctx)
+	ok(t, err)
 	ok(t, p.b.WaitReplay(p.ctx, at.Confirmed))
+
 	whole, err := primary.ConsistentPoint(p.ctx, p.as, at, walk)
 	ok(t, err)
-	if whole.Way == "" || !whole.ProvenAt.OK {
-		t.Fatalf("proof %+v on the primary, want one", whole)
+	if whole.Way != "nothing_running" || whole.ProvenAt.V < at.Restart+2<<20 {
+		t.Fatalf("proof %+v from %s, want nothing_running some megabytes on", whole, at.Restart)
+	}
+	const little = 128 << 10
+	if got, err := primary.ConsistentPoint(p.ctx, p.as, at, little); err != nil || got != whole {
+		t.Errorf("in little steps on the primary %+v, %v, want %+v", got, err, whole)
+	}
+	if got, err := standby.ConsistentPoint(p.ctx, p.bs, at, little); err != nil || got != whole {
+		t.Errorf("in little steps on the standby %+v, %v, want %+v", got, err, whole)
+	}
+	at.Confirmed = whole.ProvenAt.V
+	if got, err := standby.ConsistentPoint(p.ctx, p.bs, at, little); err != nil || got != (postgres.Proof{}) {
+		t.Errorf("up to the proof, itself excluded, %+v, %v; want none", got, err)
 	}
 	if _, err := primary.ConsistentPoint(p.ctx, p.as, cluster.Position{}, walk); err == nil {
 		t.Error("a position of zeros is accepted")
