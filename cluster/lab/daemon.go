@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -127,9 +128,10 @@ func (d *Daemon) Status(ctx context.Context) (status.Status, error) {
 	return document, nil
 }
 
-// WaitSafe waits until a complete observation begun after now shows each slot
-// SAFE on each standby, and gives it. The error says what was not. seen is
-// shown every document on the way; it may be nil.
+// WaitSafe waits until an observation begun after now, of a primary and of each
+// of the standbys, shows each slot SAFE on each of them, and gives it; other
+// members may be dead. The error says what was not. seen is shown every document
+// on the way; it may be nil.
 func (d *Daemon) WaitSafe(ctx context.Context, slots, standbys []string, seen func(status.Status)) (status.Status, error) {
 	began := time.Now()
 	var last status.Status
@@ -141,6 +143,9 @@ func (d *Daemon) WaitSafe(ctx context.Context, slots, standbys []string, seen fu
 		default:
 		}
 		document, err := d.Status(ctx)
+		if ctx.Err() != nil {
+			return false, nil // what was missing before says more
+		}
 		if err != nil {
 			missing = err.Error()
 			return false, nil
@@ -150,7 +155,7 @@ func (d *Daemon) WaitSafe(ctx context.Context, slots, standbys []string, seen fu
 			seen(document)
 		}
 		missing = notSafe(document, slots, standbys)
-		return missing == "" && document.Complete && document.ObservedAt.After(began), nil
+		return missing == "" && document.ObservedAt.After(began), nil
 	})
 	if err != nil {
 		return last, fmt.Errorf("%w: %s", err, missing)
@@ -166,8 +171,16 @@ func exitError(err error) error {
 	return err
 }
 
-// notSafe names the first pair that is not SAFE, "" when all are.
+// notSafe names the first thing that keeps the pairs from being SAFE, "" for none.
 func notSafe(document status.Status, slots, standbys []string) string {
+	if document.Primary == nil {
+		return "the controller sees no primary"
+	}
+	for _, member := range document.Members {
+		if slices.Contains(standbys, member.Node) && member.Error != "" {
+			return fmt.Sprintf("standby %q did not answer the controller: %s", member.Node, member.Error)
+		}
+	}
 	for _, slot := range slots {
 		for _, standby := range standbys {
 			verdict, why := verdictOf(document, slot, standby)
