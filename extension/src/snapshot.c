@@ -199,13 +199,19 @@ read_file(XLogRecPtr at, bytea **bytes, char **why)
 SnapshotState
 snapshot_file_state(XLogRecPtr at, char **why)
 {
+	char		path[MAXPGPATH];
 	bytea	   *bytes;
+	char	   *flaw;
 	SnapshotState state = read_file(at, &bytes, why);
 
 	if (state != SNAPSHOT_VALID)
 		return state;
-	if (!snapshot_bytes_valid(VARDATA(bytes), VARSIZE(bytes) - VARHDRSZ, why))
+	if (!snapshot_bytes_valid(VARDATA(bytes), VARSIZE(bytes) - VARHDRSZ, &flaw))
+	{
+		snapshot_path(path, at);
+		refuse(why, psprintf("\"%s\" is not valid: %s", path, flaw));
 		state = SNAPSHOT_BAD;
+	}
 	pfree(bytes);
 	return state;
 }

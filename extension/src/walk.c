@@ -341,6 +341,13 @@ walk_from(Walk *walk, Proof *proof, XLogRecPtr restart, const char *resume, int6
 				 errdetail("Failed while allocating a WAL reader.")));
 	walk->reader->system_identifier = GetSystemIdentifier();
 
+	/* A walk that goes on somewhere, or that the file settles, would not notice. */
+	if (restart <= walk->limit && !wal_exists_from(restart, &walk->missing))
+	{
+		unproven(proof, walk->missing);
+		return;
+	}
+
 	file = snapshot_file_state(restart, &file_why);
 	if (!settled_by_file(walk, proof, file, file_why))
 		walk_records(walk, proof, max_bytes,
