@@ -25,7 +25,7 @@ lsn_argument(FunctionCallInfo fcinfo, int n, const char *name)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("%s is not a position in WAL", name),
 				 errdetail("It is %s.", PG_ARGISNULL(n) ? "NULL" : "0/0"),
-				 errhint("Pass the %s that pg_replication_slots shows for the slot.", name)));
+				 errhint("Pass a position that pg_replication_slots shows for the slot.")));
 	return lsn;
 }
 
@@ -98,7 +98,7 @@ slotkeeper_consistent_point(PG_FUNCTION_ARGS)
 Datum
 slotkeeper_snapshot(PG_FUNCTION_ARGS)
 {
-	bytea	   *bytes = snapshot_file_read(lsn_argument(fcinfo, 0, "restart_lsn"));
+	bytea	   *bytes = snapshot_file_read(lsn_argument(fcinfo, 0, "at"));
 
 	if (bytes == NULL)
 		PG_RETURN_NULL();
