@@ -33,10 +33,11 @@ typedef struct Proof
 extern const char *proof_way_name(ProofWay way);
 
 /*
- * Walks this server's own WAL on timeline tli from restart on. Reads no further
- * than the replay position (in recovery) or the flush position. resume may be
- * NULL. An ERROR only for a resume text that is malformed; WAL that cannot be
- * read ends as PROOF_NONE with a detail.
+ * Walks this server's own WAL on the timeline that it is on, from restart on.
+ * Reads no further than the replay position (in recovery) or the flush position;
+ * a record that needs more ends the walk UNFINISHED. resume may be NULL. An ERROR
+ * only for a resume text that is malformed or of another restart; WAL from restart
+ * on that is not there, or cannot be read, ends as PROOF_NONE with a detail.
  */
 extern Proof proof_walk(XLogRecPtr restart, XLogRecPtr confirmed,
 						const char *resume, int64 max_bytes);

@@ -16,12 +16,12 @@
 #include "access/heapam_xlog.h"
 #include "access/transam.h"
 #include "access/xact.h"
-#include "access/xlog_internal.h"
 #include "catalog/pg_control.h"
 #include "storage/standby.h"
 
 #include "compat.h"
 #include "walk.h"
+#include "walread.h"
 
 static const char *const phase_names[] = {"start", "building", "full"};
 
@@ -144,12 +144,10 @@ walk_state_text(const WalkState *state)
 static bool
 state_possible(const WalkState *state)
 {
-	uint32		offset = state->at % XLOG_BLCKSZ;
-
 	return state->tli > 0 &&
 		!XLogRecPtrIsInvalid(state->restart) &&
 		state->at >= state->restart &&
-		(offset == 0 || offset >= SizeOfXLogShortPHD) &&
+		wal_reader_possible(state->at) &&
 		(state->phase == WALK_START
 		 ? state->next_phase_at == InvalidTransactionId
 		 : TransactionIdIsNormal(state->next_phase_at));

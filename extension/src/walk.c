@@ -2,39 +2,26 @@
  * walk.c
  *		Proves that a decoder starting at restart_lsn is consistent in time.
  *
- * The walk reads this server's own WAL with a reader of its own. Core's page
- * callback cannot be used: it waits for WAL that is not there yet, and
- * confirmed_flush_lsn may lie inside a record. Ours ends the walk instead.
+ * The records come from walread.c, what they mean to a decoder is in phases.c.
+ * Here both meet confirmed_flush_lsn, the snapshot file, and the limit of one
+ * call.
  */
 #include "postgres.h"
 
 #include "access/timeline.h"
-#include "access/xlog.h"
-#include "access/xlog_internal.h"
-#include "access/xlogreader.h"
-#include "miscadmin.h"
-#include "storage/fd.h"
 #include "utils/memutils.h"
 
 #include "compat.h"
 #include "proof.h"
 #include "wal.h"
 #include "walk.h"
+#include "walread.h"
 
 typedef struct Walk
 {
 	WalkState	state;
 	XLogRecPtr	confirmed;
-	XLogReaderState *reader;
-
-	/* read_page() */
-	XLogRecPtr	limit;			/* never read beyond */
-	List	   *history;		/* of the timeline that limit is on */
-	int			fd;				/* open segment, or -1 */
-	XLogSegNo	segno;
-	TimeLineID	segment_tli;
-	bool		beyond_limit;	/* why the last read failed */
-	char	   *missing;		/* likewise */
+	WalReader	reader;
 } Walk;
 
 /*
@@ -91,71 +78,6 @@ recall(XLogRecPtr restart)
 }
 
 static void
-close_segment(Walk *walk)
-{
-	if (walk->fd >= 0)
-		CloseTransientFile(walk->fd);
-	walk->fd = -1;
-}
-
-/*
- * XLogReader's page callback: never waits, never reads beyond the limit, never
- * raises an error for WAL that is not there.
- */
-static int
-read_page(XLogReaderState *reader, XLogRecPtr page, int wanted,
-		  XLogRecPtr record, char *buffer)
-{
-	Walk	   *walk = reader->private_data;
-	int			available;
-	XLogSegNo	segno;
-
-	CHECK_FOR_INTERRUPTS();
-
-	/* The reader takes a page with nothing but its header for a failure. */
-	if (page + Max(wanted, SizeOfXLogShortPHD + 1) > walk->limit)
-	{
-		walk->beyond_limit = true;
-		return -1;
-	}
-	available = Min(walk->limit - page, XLOG_BLCKSZ);
-
-	XLByteToSeg(page, segno, wal_segment_size);
-	if (walk->fd < 0 || walk->segno != segno)
-	{
-		close_segment(walk);
-		walk->fd = wal_open_segment(segno, walk->history, &walk->segment_tli,
-									&walk->missing);
-		if (walk->fd < 0)
-			return -1;
-		walk->segno = segno;
-	}
-	reader->seg.ws_tli = walk->segment_tli;
-
-	/* What lies behind the limit may be of a recycled segment, or half written. */
-	memset(buffer + available, 0, XLOG_BLCKSZ - available);
-	if (pg_pread(walk->fd, buffer, available,
-				 XLogSegmentOffset(page, wal_segment_size)) != available)
-	{
-		walk->missing = psprintf("WAL at %X/%X cannot be read from its segment",
-								 LSN_FORMAT_ARGS(page));
-		return -1;
-	}
-	return available;
-}
-
-/* A position at a page's very start means the record after the page's header. */
-static void
-begin_read(Walk *walk, XLogRecPtr at)
-{
-	if (XLogSegmentOffset(at, wal_segment_size) == 0)
-		at += SizeOfXLogLongPHD;
-	else if (at % XLOG_BLCKSZ == 0)
-		at += SizeOfXLogShortPHD;
-	XLogBeginRead(walk->reader, at);
-}
-
-static void
 unproven(Proof *proof, char *detail)
 {
 	proof->way = PROOF_NONE;
@@ -181,25 +103,19 @@ proven(Proof *proof, ProofWay way, XLogRecPtr at)
 static bool
 next_record(Walk *walk, Proof *proof)
 {
-	char	   *message = NULL;
+	char	   *why;
 
-	CHECK_FOR_INTERRUPTS();
-	walk->beyond_limit = false;
-	walk->missing = NULL;
-	if (XLogReadRecord(walk->reader, &message) != NULL)
-		return true;
-
-	if (walk->beyond_limit)
-		unfinished(walk, proof,
-				   psprintf("the record at %X/%X needs WAL beyond %X/%X, which is as far as this server has it",
-							LSN_FORMAT_ARGS(walk->reader->EndRecPtr), LSN_FORMAT_ARGS(walk->limit)));
-	else if (walk->missing != NULL)
-		unproven(proof, walk->missing);
-	else
-		unproven(proof,
-				 psprintf("there is no valid record at %X/%X: %s",
-						  LSN_FORMAT_ARGS(walk->reader->EndRecPtr),
-						  message != NULL ? message : "WAL ends there"));
+	switch (wal_reader_next(&walk->reader, &why))
+	{
+		case WAL_READ_RECORD:
+			return true;
+		case WAL_READ_NOT_YET:
+			unfinished(walk, proof, why);
+			return false;
+		case WAL_READ_FAILED:
+			break;
+	}
+	unproven(proof, why);
 	return false;
 }
 
@@ -215,11 +131,11 @@ settled_by_file(Walk *walk, Proof *proof, SnapshotState file, char *file_why)
 	if (file == SNAPSHOT_ABSENT)
 		return false;
 
-	begin_read(walk, walk->state.restart);
+	wal_reader_begin(&walk->reader, walk->state.restart);
 	if (!next_record(walk, proof))
 		return true;
-	if (walk->reader->ReadRecPtr != walk->state.restart ||
-		!walk_is_snapshot_point(walk->reader))
+	if (walk->reader.xlog->ReadRecPtr != walk->state.restart ||
+		!walk_is_snapshot_point(walk->reader.xlog))
 		return false;
 	if (file == SNAPSHOT_VALID)
 	{
@@ -229,7 +145,7 @@ settled_by_file(Walk *walk, Proof *proof, SnapshotState file, char *file_why)
 
 	/* With nothing running a decoder does not even open the file. */
 	walk_state_begin(&fresh, walk->state.restart, walk->state.tli);
-	if (walk_state_record(&fresh, walk->reader) == PROOF_NOTHING_RUNNING)
+	if (walk_state_record(&fresh, walk->reader.xlog) == PROOF_NOTHING_RUNNING)
 		return false;
 	unproven(proof, file_why);
 	return true;
@@ -239,10 +155,10 @@ settled_by_file(Walk *walk, Proof *proof, SnapshotState file, char *file_why)
 static bool
 settled_by_record(Walk *walk, Proof *proof)
 {
-	XLogRecPtr	lsn = walk->reader->ReadRecPtr;
+	XLogRecPtr	lsn = walk->reader.xlog->ReadRecPtr;
 	ProofWay	way;
 
-	way = walk_state_record(&walk->state, walk->reader);
+	way = walk_state_record(&walk->state, walk->reader.xlog);
 	if (way != PROOF_NONE)
 	{
 		proven(proof, way, lsn);
@@ -250,14 +166,14 @@ settled_by_record(Walk *walk, Proof *proof)
 	}
 
 	/* A decoder in any of our phases opens a file that it meets, and stops at a bad one. */
-	if (walk_is_snapshot_point(walk->reader) &&
+	if (walk_is_snapshot_point(walk->reader.xlog) &&
 		snapshot_file_state(lsn, &proof->detail) == SNAPSHOT_BAD)
 	{
 		proof->way = PROOF_NONE;
 		return true;
 	}
 	proof->detail = NULL;
-	walk->state.at = walk->reader->EndRecPtr;
+	walk->state.at = walk->reader.xlog->EndRecPtr;
 	return false;
 }
 
@@ -266,7 +182,7 @@ walk_records(Walk *walk, Proof *proof, int64 max_bytes, char *file_why)
 {
 	XLogRecPtr	begun = walk->state.at;
 
-	begin_read(walk, walk->state.at);
+	wal_reader_begin(&walk->reader, walk->state.at);
 	while (walk->state.at < walk->confirmed && !walk_state_hopeless(&walk->state))
 	{
 		if (walk->state.at - begun >= max_bytes)
@@ -278,7 +194,7 @@ walk_records(Walk *walk, Proof *proof, int64 max_bytes, char *file_why)
 		}
 		if (!next_record(walk, proof))
 			return;
-		if (walk->reader->ReadRecPtr >= walk->confirmed)
+		if (walk->reader.xlog->ReadRecPtr >= walk->confirmed)
 			break;
 		if (settled_by_record(walk, proof))
 			return;
@@ -295,56 +211,46 @@ walk_records(Walk *walk, Proof *proof, int64 max_bytes, char *file_why)
  * right.
  */
 static void
-choose_beginning(Walk *walk, XLogRecPtr restart, TimeLineID tli, const char *resume)
+choose_beginning(Walk *walk, XLogRecPtr restart, const char *resume)
 {
+	const WalReader *reader = &walk->reader;
 	const WalkState *known = recall(restart);
-	XLogRecPtr	valid_to = walk->limit;
+	XLogRecPtr	valid_to = reader->limit;
 
 	if (resume != NULL)
 		walk_state_parse(&walk->state, resume, restart);
 	else if (known != NULL)
 		walk->state = *known;
 	else
-		walk_state_begin(&walk->state, restart, tli);
+		walk_state_begin(&walk->state, restart, reader->tli);
 
-	if (walk->state.tli != tli)
-		valid_to = tliInHistory(walk->state.tli, walk->history)
-			? tliSwitchPoint(walk->state.tli, walk->history, NULL) : InvalidXLogRecPtr;
+	if (walk->state.tli != reader->tli)
+		valid_to = tliInHistory(walk->state.tli, reader->history)
+			? tliSwitchPoint(walk->state.tli, reader->history, NULL) : InvalidXLogRecPtr;
 	if (walk->state.at > valid_to)
-		walk_state_begin(&walk->state, restart, tli);
-	walk->state.tli = tli;
+		walk_state_begin(&walk->state, restart, reader->tli);
+	walk->state.tli = reader->tli;
 }
 
 static void
 walk_from(Walk *walk, Proof *proof, XLogRecPtr restart, const char *resume, int64 max_bytes)
 {
-	uint32		offset = restart % XLOG_BLCKSZ;
-	TimeLineID	tli;
 	SnapshotState file;
 	char	   *file_why = NULL;
+	char	   *wal_why;
 
-	walk->limit = wal_readable_to(&tli);
-	walk->history = readTimeLineHistory(tli);
-	choose_beginning(walk, restart, tli, resume);
-	if (XLogRecPtrIsInvalid(restart) || (offset > 0 && offset < SizeOfXLogShortPHD))
+	wal_reader_open(&walk->reader);
+	choose_beginning(walk, restart, resume);
+	if (!wal_reader_possible(restart))
 	{
 		unproven(proof, psprintf("no record can begin at %X/%X", LSN_FORMAT_ARGS(restart)));
 		return;
 	}
 
-	walk->reader = XLogReaderAllocate(wal_segment_size, NULL,
-									  XL_ROUTINE(.page_read = read_page), walk);
-	if (walk->reader == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed while allocating a WAL reader.")));
-	walk->reader->system_identifier = GetSystemIdentifier();
-
 	/* A walk that goes on somewhere, or that the file settles, would not notice. */
-	if (restart <= walk->limit && !wal_exists_from(restart, &walk->missing))
+	if (restart <= walk->reader.limit && !wal_exists_from(restart, &wal_why))
 	{
-		unproven(proof, walk->missing);
+		unproven(proof, wal_why);
 		return;
 	}
 
@@ -364,7 +270,7 @@ proof_walk(XLogRecPtr restart, XLogRecPtr confirmed, const char *resume, int64 m
 	Proof		proof = {0};
 
 	walk.confirmed = confirmed;
-	walk.fd = -1;
+	walk.reader.fd = -1;
 
 	PG_TRY();
 	{
@@ -377,8 +283,7 @@ proof_walk(XLogRecPtr restart, XLogRecPtr confirmed, const char *resume, int64 m
 	}
 	PG_FINALLY();
 	{
-		/* The reader lives in the context; it holds no file of its own. */
-		close_segment(&walk);
+		wal_reader_close(&walk.reader);
 		MemoryContextSwitchTo(caller);
 		MemoryContextDelete(context);
 	}
