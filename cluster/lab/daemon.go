@@ -26,6 +26,7 @@ type DaemonOptions struct {
 	Binary   string        // the program slotkeeper
 	Interval time.Duration // sync.interval; 0 is one second
 	Members  []*Node
+	More     string // further lines of the configuration file, such as a slots section
 }
 
 // Daemon is `slotkeeper run` as a process of its own, with a configuration and
@@ -88,6 +89,7 @@ func daemonConfig(options DaemonOptions, port int) string {
 	}
 	fmt.Fprintf(&text, "etcd: {data_dir: ./etcd}\npostgres: {user: %s, dbname: postgres, sslmode: disable}\n", RoleName)
 	fmt.Fprintf(&text, "sync: {interval: %s}\nhttp: {listen: \"127.0.0.1:%d\"}\n", interval, port)
+	text.WriteString(options.More)
 	return text.String()
 }
 
@@ -204,6 +206,14 @@ func verdictOf(document status.Status, slot, standby string) (plan.State, string
 		}
 	}
 	return "absent", "the controller does not show it"
+}
+
+// Signal sends a signal to the daemon's process, such as SIGSTOP and SIGCONT.
+func (d *Daemon) Signal(sig syscall.Signal) error {
+	if err := syscall.Kill(d.process.pid(), sig); err != nil {
+		return fmt.Errorf("sending %s to the controller: %w", sig, err)
+	}
+	return nil
 }
 
 // Stop ends the daemon by SIGTERM, as an operator would. One that takes longer

@@ -190,7 +190,23 @@ func (r *round) addIdleSlot(ctx context.Context) error {
 	r.report.ReadyAfter = time.Since(began)
 	r.report.ReadyCycles = int((r.report.ReadyAfter + r.Interval - 1) / r.Interval)
 	r.Progress(fmt.Sprintf("slot %q is SAFE on every standby after %s", IdleSlot, r.report.ReadyAfter.Round(time.Millisecond)))
+	if r.choices.cut {
+		if err := r.cut(ctx); err != nil {
+			return err
+		}
+	}
 	return r.watch(ctx, r.choices.kill)
+}
+
+// cut takes the consumer's connection away; it comes back to where the slot stands.
+func (r *round) cut(ctx context.Context) error {
+	r.Progress("cutting the consumer's connection; it comes back")
+	if err := r.stream.Kill(); err != nil {
+		return err
+	}
+	var err error
+	r.stream, err = r.busy.Start(ctx, r.primary)
+	return err
 }
 
 // failOver kills the primary and promotes the standby that has most, of those
@@ -218,7 +234,7 @@ func (r *round) failOver(ctx context.Context) error {
 	r.report.Promoted = best.name
 	r.standbys = slices.DeleteFunc(r.standbys, func(n *Node) bool { return n == best })
 	r.primary = best
-	return nil
+	return r.Sabotage(ctx, best)
 }
 
 // choose compares the standbys once none of them receives any more.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -30,6 +31,10 @@ type Scenario struct {
 	Keep     bool          // leave the folder
 	Logger   hclog.Logger
 
+	// Sabotage is done to the promoted node before the consumer comes back: the
+	// account must find what it does. May be nil.
+	Sabotage func(ctx context.Context, promoted *Node) error
+
 	Progress func(step string)       // told what happens; may be nil
 	OnStatus func(doc status.Status) // shown each status that the controller gave; may be nil
 }
@@ -38,6 +43,7 @@ type Scenario struct {
 type choices struct {
 	feedback     bool          // hot_standby_feedback on the standbys
 	warm         time.Duration // under load before the idle slot is made
+	cut          bool          // the consumer loses its connection once before that
 	kill         time.Duration // from the idle slot's being SAFE to the kill
 	after        time.Duration // under load on the promoted node
 	confirmEvery time.Duration
@@ -50,6 +56,7 @@ func (s Scenario) choices() choices {
 	return choices{
 		feedback:     rng.IntN(2) == 0,
 		warm:         between(500*time.Millisecond, 2*time.Second),
+		cut:          rng.IntN(2) == 0,
 		kill:         between(200*time.Millisecond, 3*time.Second),
 		after:        between(time.Second, 2*time.Second),
 		confirmEvery: between(time.Millisecond, 150*time.Millisecond),
@@ -63,6 +70,9 @@ func (s Scenario) withDefaults() Scenario {
 	}
 	if s.Interval == 0 {
 		s.Interval = time.Second
+	}
+	if s.Sabotage == nil {
+		s.Sabotage = func(context.Context, *Node) error { return nil }
 	}
 	if s.Progress == nil {
 		s.Progress = func(string) {}
