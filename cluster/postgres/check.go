@@ -9,8 +9,8 @@ import (
 )
 
 // checkSQL looks at a new connection once: which backend it is, and whether
-// the role may do all that slotkeeper does. Settings that only some majors have
-// are overridden here, as an unknown one in the startup packet is an error.
+// the role may do all that slotkeeper does. transaction_timeout (17) is overridden
+// here, as a setting that the server does not know is an error in the startup packet.
 const checkSQL = `
 SELECT pg_backend_pid(),
        r.rolreplication OR r.rolsuper,
@@ -22,7 +22,7 @@ SELECT pg_backend_pid(),
               ORDER BY 1),
        ARRAY(SELECT set_config(g.name, '0', false)
                FROM pg_settings g
-              WHERE g.name IN ('idle_session_timeout', 'transaction_timeout'))
+              WHERE g.name = 'transaction_timeout')
   FROM pg_roles r
  WHERE r.rolname = current_user`
 

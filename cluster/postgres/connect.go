@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // acquire gives the kept connection, or opens one. It waits for one of the two
@@ -59,7 +61,7 @@ func (s *Session) open(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.dial(ctx, config)
+	c, err := s.dialNewer(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +72,26 @@ func (s *Session) open(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// dialNewer connects with the settings that older majors do not know, and
+// without them once a server has refused them. They cannot wait until the
+// connection stands: an inherited idle_session_timeout may end it before that.
+func (s *Session) dialNewer(ctx context.Context, config *pgx.ConnConfig) (*connection, error) {
+	if s.older.Load() {
+		return s.dial(ctx, config)
+	}
+	maps.Copy(config.RuntimeParams, s.newer)
+	c, err := s.dial(ctx, config)
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != codeNoObject {
+		return c, err
+	}
+	s.older.Store(true)
+	for name := range s.newer {
+		delete(config.RuntimeParams, name)
+	}
+	return s.dial(ctx, config)
 }
 
 func (s *Session) dial(ctx context.Context, config *pgx.ConnConfig) (*connection, error) {

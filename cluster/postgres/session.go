@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +33,8 @@ type Session struct {
 	member cluster.Member
 	opts   Options
 	tokens chan struct{} // one per connection that exists
+	newer  map[string]string
+	older  atomic.Bool // the server does not know the settings in newer
 
 	mu     sync.Mutex
 	closed bool
@@ -57,6 +60,7 @@ func New(m cluster.Member, o Options) (*Session, error) {
 		member: m,
 		opts:   o,
 		tokens: make(chan struct{}, maxConnections),
+		newer:  map[string]string{"idle_session_timeout": "0"}, // since 14
 		all:    map[*connection]struct{}{},
 	}, nil
 }
