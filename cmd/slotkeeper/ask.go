@@ -75,6 +75,17 @@ func statusFromLedger(ctx context.Context, c *config.Config) (status.Status, err
 	return s, nil
 }
 
+// leaderOf reads who leads from etcd.
+func leaderOf(ctx context.Context, c *config.Config) (etcd.Holder, error) {
+	st, err := joinStore(ctx, c, hclog.NewNullLogger())
+	if err != nil {
+		return etcd.Holder{}, err
+	}
+	defer st.Close()
+	holder, err := st.client.Leader(ctx)
+	return holder.V, err
+}
+
 // positionsEvery is how old the ledger's positions may be while all is well.
 const positionsEvery = 30 * time.Second
 
@@ -94,6 +105,3 @@ func freshness(s status.Status, c *config.Config, now time.Time) string {
 	}
 	return ""
 }
-
-// notRunning reports whether err says that the embedded server is down.
-func notRunning(err error) bool { return errors.Is(err, etcd.ErrNotRunning) }

@@ -42,7 +42,8 @@ func (e *daemonError) Error() string {
 // newDaemonClient asks the daemon of this configuration; base is another
 // daemon's URL, or "" for the one on this machine.
 func newDaemonClient(c *config.Config, base string) (*daemonClient, error) {
-	if base == "" {
+	local := base == ""
+	if local {
 		var err error
 		if base, err = localURL(c); err != nil {
 			return nil, err
@@ -55,7 +56,7 @@ func newDaemonClient(c *config.Config, base string) (*daemonClient, error) {
 			return nil, err
 		}
 	}
-	tlsConfig, err := trust(c)
+	tlsConfig, err := trust(c, local)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +85,10 @@ func localURL(c *config.Config) (string, error) {
 	return u.String(), nil
 }
 
-// trust takes the listener's own certificate for the daemon's, whatever name it
-// was made out to: it stands in the same configuration.
-func trust(c *config.Config) (*tls.Config, error) {
+// trust takes the certificate of the configuration for the local daemon's,
+// whatever name it was made out to. Another machine's daemon must have one for
+// its own name, signed by that one or by whom this machine trusts.
+func trust(c *config.Config, local bool) (*tls.Config, error) {
 	if c.HTTP.TLS.CertFile == "" {
 		return nil, nil
 	}
@@ -102,10 +104,14 @@ func trust(c *config.Config) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading http.tls.cert_file %s: %w", c.HTTP.TLS.CertFile, err)
 	}
-	pool := x509.NewCertPool()
+	pool, err := x509.SystemCertPool()
+	if err != nil || local {
+		pool = x509.NewCertPool()
+	}
 	pool.AppendCertsFromPEM(text)
 	t := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
 	switch {
+	case !local:
 	case len(leaf.DNSNames) > 0:
 		t.ServerName = leaf.DNSNames[0]
 	case len(leaf.IPAddresses) > 0:

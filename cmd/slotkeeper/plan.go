@@ -111,7 +111,7 @@ func planResult(p plan.Plan) output.Result {
 	if primary == "" {
 		primary = "none"
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("primary %s, %d steps", primary, len(p.Steps)))
+	r.Notes = append(r.Notes, fmt.Sprintf("primary %s, %s", primary, counted(len(p.Steps), "step")))
 	for _, c := range p.Conditions {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s: %s", c.Severity, c.Code, withHint(c.Message, c.Hint)))
 	}

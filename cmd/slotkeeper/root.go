@@ -18,12 +18,19 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := withSignals(context.Background(), stderr)
 	defer stop()
 	err := root.ExecuteContext(ctx)
-	if text := message(err); text != "" {
-		for line := range strings.SplitSeq(text, "\n") {
-			fmt.Fprintf(stderr, "slotkeeper: %s\n", line)
-		}
-	}
+	complain(stderr, err)
 	return exitCode(err)
+}
+
+// complain says what err has to say, each line with the program's name.
+func complain(stderr io.Writer, err error) {
+	text := message(err)
+	if text == "" {
+		return
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		fmt.Fprintf(stderr, "slotkeeper: %s\n", line)
+	}
 }
 
 func newRootCommand() *cobra.Command {

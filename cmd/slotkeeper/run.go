@@ -62,7 +62,7 @@ func (d *daemon) run(ctx context.Context) error {
 		return err
 	}
 	d.log.Info("starting", "version", version, "scope", d.config.Scope, "name", d.config.Name)
-	front := newFrontDoor()
+	front := &frontDoor{}
 	group, ctx := errgroup.WithContext(ctx)
 	if server != nil {
 		d.log.Info("listening", "address", server.Addr().String())
@@ -115,7 +115,7 @@ func staleAfter(c *config.Config) time.Duration {
 }
 
 func (d *daemon) work(ctx context.Context, front *frontDoor, address string) (err error) {
-	st, err := d.openStore(ctx)
+	st, err := d.openStore(ctx, front)
 	if err != nil || st == nil {
 		return err
 	}
@@ -136,7 +136,8 @@ func (d *daemon) work(ctx context.Context, front *frontDoor, address string) (er
 
 // openStore waits for an etcd that does not answer yet: after an outage of
 // everything the daemon is often the first to be up. Nil and nil: ctx ended.
-func (d *daemon) openStore(ctx context.Context) (*store, error) {
+func (d *daemon) openStore(ctx context.Context, front *frontDoor) (*store, error) {
+	begun := time.Now()
 	for said := false; ; said = true {
 		st, err := openStore(ctx, d.config, d.log)
 		if err == nil || ctx.Err() != nil {
@@ -148,6 +149,7 @@ func (d *daemon) openStore(ctx context.Context) (*store, error) {
 		if !errors.Is(err, etcd.ErrUnreachable) || d.config.Etcd.Embedded() {
 			return nil, storeError(err, d.config)
 		}
+		front.wait(d.config.Scope, begun, err)
 		if !said {
 			d.log.Warn("waiting for etcd", "error", err)
 		}

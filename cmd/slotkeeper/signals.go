@@ -14,6 +14,18 @@ import (
 // signal; what has not ended by then is left as it is.
 const stopWithin = 5 * time.Second
 
+const sameSignal = 200 * time.Millisecond
+
+func drain(ch <-chan os.Signal) {
+	for {
+		select {
+		case <-ch:
+		default:
+			return
+		}
+	}
+}
+
 // withSignals gives a context that ends at the first SIGINT or SIGTERM. A second
 // one, or stopWithin, ends the process.
 func withSignals(parent context.Context, stderr io.Writer) (context.Context, func()) {
@@ -28,10 +40,18 @@ func withSignals(parent context.Context, stderr io.Writer) (context.Context, fun
 		case <-done:
 			return
 		}
+		// timeout(1) and some shells send one signal twice, to the process and to
+		// its group: what follows at once is not a second wish.
+		select {
+		case <-time.After(sameSignal):
+			drain(ch)
+		case <-done:
+			return
+		}
 		select {
 		case <-ch:
 			fmt.Fprintln(stderr, "slotkeeper: second signal, ending at once")
-		case <-time.After(stopWithin):
+		case <-time.After(stopWithin - sameSignal):
 			fmt.Fprintf(stderr, "slotkeeper: not ended %s after the signal, ending at once\n", stopWithin)
 		case <-done:
 			return

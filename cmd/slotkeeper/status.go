@@ -41,11 +41,10 @@ primary.`,
 		}
 		return output.Watch(cmd.Context(), cmd.OutOrStdout(), *interval, func(ctx context.Context, w io.Writer) error {
 			err := showStatus(ctx, w, cmd.ErrOrStderr(), loaded.Config, *format)
-			if text := message(err); text != "" && ctx.Err() == nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "slotkeeper:", text)
-				return quiet(exitCode(err))
+			if ctx.Err() == nil {
+				complain(cmd.ErrOrStderr(), err)
 			}
-			return err
+			return quiet(exitCode(err))
 		})
 	}
 	return cmd
@@ -83,19 +82,26 @@ func statusResult(s status.Status, now time.Time) output.Result {
 		}
 	}
 	r.Notes = append(r.Notes, headline(s, now))
+	r.Notes = append(r.Notes, findings(s)...)
+	return r
+}
+
+// findings are the conditions, and the members that did not answer, a line each.
+func findings(s status.Status) []string {
+	var lines []string
 	for _, f := range s.Conditions {
 		about := f.Code
 		if f.Subject != "" {
 			about += " (" + f.Subject + ")"
 		}
-		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s: %s", f.Severity, about, withHint(f.Message, f.Hint)))
+		lines = append(lines, oneLine(fmt.Sprintf("%s: %s: %s", f.Severity, about, withHint(f.Message, f.Hint))))
 	}
 	for _, m := range s.Members {
 		if m.Error != "" {
-			r.Notes = append(r.Notes, fmt.Sprintf("member %s: %s", m.Node, m.Error))
+			lines = append(lines, oneLine(fmt.Sprintf("member %s: %s", m.Node, m.Error)))
 		}
 	}
-	return r
+	return lines
 }
 
 func headline(s status.Status, now time.Time) string {

@@ -110,9 +110,9 @@ func storeError(err error, c *config.Config) error {
 	case errors.Is(err, etcd.ErrOptions):
 		return &ExitError{exitUsage, fmt.Errorf("%s: %w", c.File, err)}
 	case errors.Is(err, etcd.ErrNotRunning):
-		return exitf(exitUnknown, "%w in %s: start the daemon with slotkeeper run", err, c.Etcd.DataDir)
+		return &ExitError{exitUnknown, err}
 	case errors.Is(err, etcd.ErrDataDirInUse):
-		return exitf(exitNotLeader, "%w: another slotkeeper runs on %s; stop it, or ask it (slotkeeper sync, status)", err, c.Etcd.DataDir)
+		return &ExitError{exitNotLeader, err}
 	case errors.Is(err, etcd.ErrUnreachable):
 		return &ExitError{exitUnknown, err}
 	}

@@ -137,8 +137,8 @@ func untilSettledFrom(ctx context.Context, c *config.Config, s status.Status, cy
 		case <-time.After(max(c.Sync.MinGap, 20*time.Millisecond)):
 		}
 		next, err := cycle(limited)
-		if err != nil && limited.Err() != nil {
-			return s, ctx.Err()
+		if limited.Err() != nil {
+			return s, ctx.Err() // a cycle that was cut short knows less than the one before
 		}
 		if err != nil {
 			return s, err
@@ -150,6 +150,9 @@ func untilSettledFrom(ctx context.Context, c *config.Config, s status.Status, cy
 
 // settled reports whether a next cycle would not change anything for the better.
 func settled(s status.Status) bool {
+	if s.Primary == nil {
+		return true
+	}
 	for _, slot := range s.Slots {
 		for _, p := range slot.Standbys {
 			if p.Verdict != plan.Safe && mendable(p) {
@@ -214,9 +217,7 @@ func syncResult(s status.Status) output.Result {
 	if len(r.Rows) > 0 {
 		r.Header = []string{"slot", "standby", "verdict", "reason", "message"}
 	}
-	if s.Primary == nil {
-		r.Notes = append(r.Notes, "there is no primary")
-	}
+	r.Notes = findings(s)
 	r.Document = doc
 	return r
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,14 +56,18 @@ is no primary or it does not answer.`,
 		if err := output.Write(cmd.OutOrStdout(), *format, verifyResult(found)); err != nil {
 			return err
 		}
+		for _, name := range slices.Sorted(maps.Keys(found.Silent)) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "slotkeeper: member %s did not answer: %s\n", name, found.Silent[name])
+		}
 		return quiet(found.exitCode())
 	}
 	return cmd
 }
 
 type verification struct {
-	Primary string         `json:"primary"`
-	Slots   []verifiedSlot `json:"slots"`
+	Primary string            `json:"primary"`
+	Slots   []verifiedSlot    `json:"slots"`
+	Silent  map[string]string `json:"silent"` // members that did not answer, and why
 }
 
 type verifiedSlot struct {
@@ -99,7 +104,12 @@ func verifySlots(ctx context.Context, c *config.Config, names []string) (verific
 	if p == nil {
 		return verification{}, exitf(exitUnknown, "there is no primary among %s", roles(peers))
 	}
-	v := verification{Primary: p.member.Name, Slots: []verifiedSlot{}}
+	v := verification{Primary: p.member.Name, Slots: []verifiedSlot{}, Silent: map[string]string{}}
+	for _, other := range peers {
+		if other.err != nil {
+			v.Silent[other.member.Name] = explain(other.err)
+		}
+	}
 	rules := policy(c)
 	for _, s := range p.read.Slots {
 		wanted := rules.Selected(s)
@@ -200,6 +210,6 @@ func verifyResult(v verification) output.Result {
 		}
 		r.Rows = append(r.Rows, []string{s.Name, s.Database, usable, s.Way, optional(s.Restart, cluster.LSN.String), optional(s.Confirmed, cluster.LSN.String), inUse, s.Problem})
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("primary %s, %d slots", v.Primary, len(v.Slots)))
+	r.Notes = append(r.Notes, fmt.Sprintf("primary %s, %s", v.Primary, counted(len(v.Slots), "slot")))
 	return r
 }

@@ -41,7 +41,7 @@ Ends with 6 when the time is over, and says what is missing.`,
 		if err != nil {
 			return err
 		}
-		w := waiter{config: loaded.Config, slots: *slots, standbys: *standbys, begun: time.Now()}
+		w := &waiter{config: loaded.Config, slots: *slots, standbys: *standbys, begun: time.Now()}
 		if err := w.knownStandbys(); err != nil {
 			return err
 		}
@@ -55,11 +55,14 @@ type waiter struct {
 	config          *config.Config
 	slots, standbys []string
 	begun           time.Time
+
+	leader   *daemonClient // of another machine, where this one's daemon follows
+	lookedUp time.Time
 }
 
 // knownStandbys refuses a standby that the configuration does not have: it
 // would be waited for in vain.
-func (w waiter) knownStandbys() error {
+func (w *waiter) knownStandbys() error {
 	for _, name := range w.standbys {
 		known := false
 		for _, m := range w.config.Cluster.Members {
@@ -76,7 +79,7 @@ func (w waiter) knownStandbys() error {
 // memory.
 const pollEvery = 100 * time.Millisecond
 
-func (w waiter) wait(ctx context.Context, timeout time.Duration) error {
+func (w *waiter) wait(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	missing := []string{"no daemon answered"}
@@ -105,15 +108,40 @@ func (w waiter) wait(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// look asks the daemon only: what the ledger knows began before.
-func (w waiter) look(ctx context.Context) (status.Status, error) {
+// look asks the daemon, and where that one only follows the one that leads: it
+// knows at once what the ledger knows half a minute later.
+func (w *waiter) look(ctx context.Context) (status.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s, err := statusFromDaemon(ctx, w.config)
 	if errors.Is(err, errNoListener) {
 		s, err = statusFromLedger(ctx, w.config)
 	}
+	if err == nil && s.Source == "ledger" {
+		if better, lerr := w.askLeader(ctx); lerr == nil {
+			s = better
+		}
+	}
 	return checkScope(s, w.config, err)
+}
+
+func (w *waiter) askLeader(ctx context.Context) (status.Status, error) {
+	if time.Since(w.lookedUp) > 2*time.Second {
+		w.leader, w.lookedUp = nil, time.Now()
+		holder, err := leaderOf(ctx, w.config)
+		if err != nil {
+			return status.Status{}, err
+		}
+		if holder.HTTP != "" {
+			if w.leader, err = newDaemonClient(w.config, holder.HTTP); err != nil {
+				return status.Status{}, err
+			}
+		}
+	}
+	if w.leader == nil {
+		return status.Status{}, errNoListener
+	}
+	return w.leader.Status(ctx)
 }
 
 // hopeless errors do not go away by waiting: another scope, no admission.
@@ -124,10 +152,10 @@ func hopeless(err error) bool {
 }
 
 // missing lists what keeps the wait from its end; nothing: all is SAFE.
-func (w waiter) missing(s status.Status) []string {
+func (w *waiter) missing(s status.Status) []string {
 	var lines []string
 	if !s.ObservedAt.After(w.begun) {
-		return append(lines, "no observation has begun since")
+		lines = append(lines, "no observation has begun since this command did")
 	}
 	// The ledger does not say whether all members answered; the verdicts of those
 	// that did not are UNKNOWN in it. So they are of standbys that were not asked for.
@@ -169,7 +197,7 @@ func silent(s status.Status) string {
 	return "no answer of " + strings.Join(names, ", ")
 }
 
-func (w waiter) missingOf(slot status.Slot) []string {
+func (w *waiter) missingOf(slot status.Slot) []string {
 	var lines []string
 	found := map[string]bool{}
 	for _, p := range slot.Standbys {

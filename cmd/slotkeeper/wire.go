@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -127,3 +128,10 @@ func scheme(c *config.Config) string {
 
 // oneLine is for texts of others that go into one line of output.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

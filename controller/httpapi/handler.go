@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
 // handler holds what requests share.
@@ -148,11 +150,28 @@ func (h *handler) readiness(w http.ResponseWriter, _ *http.Request) {
 		fail(w, http.StatusServiceUnavailable, "no observation is complete yet")
 		return
 	}
-	if age := h.opts.Now().Sub(s.At); age > h.opts.StaleAfter {
-		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("the last observation is %s old", age.Round(time.Second)))
+	if why := h.notReady(s); why != "" {
+		fail(w, http.StatusServiceUnavailable, why)
 		return
 	}
 	reply(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+// notReady says why, "" when it is ready. A follower is ready while it can read
+// the ledger, whose positions are as old as their writer lets them be.
+func (h *handler) notReady(s status.Status) string {
+	for _, f := range s.Conditions {
+		if f.Code == "etcd_unreachable" {
+			return "etcd is unreachable: " + f.Message
+		}
+	}
+	if s.Source == "ledger" {
+		return ""
+	}
+	if age := h.opts.Now().Sub(s.At); age > h.opts.StaleAfter {
+		return fmt.Sprintf("the last observation is %s old", age.Round(time.Second))
+	}
+	return ""
 }
 
 // reply writes v as JSON. It is encoded first: a half document under a 200

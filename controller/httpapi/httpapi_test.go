@@ -79,6 +79,9 @@ func TestAnswers(t *testing.T) {
 	none := fake{sync: func(context.Context) error { return nil }}
 	stale := document()
 	stale.At = now.Add(-time.Hour)
+	follower, cut := document(), document()
+	follower.Source, follower.At = "ledger", now.Add(-time.Hour)
+	cut.Conditions = []status.Finding{{Code: "etcd_unreachable", Message: "no answer"}}
 	for name, c := range map[string]struct {
 		source       Source
 		method, path string
@@ -101,6 +104,8 @@ func TestAnswers(t *testing.T) {
 		"readiness":            {with, "GET", "/readiness", "", 200, "ready"},
 		"readiness, none yet":  {none, "GET", "/readiness", "", 503, "no observation"},
 		"readiness, stale":     {fake{doc: stale}, "GET", "/readiness", "", 503, "the last observation is 1h0m0s old"},
+		"readiness, follower":  {fake{doc: follower}, "GET", "/readiness", "", 200, "ready"},
+		"readiness, no etcd":   {fake{doc: cut}, "GET", "/readiness", "", 503, "etcd is unreachable: no answer"},
 		"no such path":         {with, "GET", "/admin", "", 404, "no such path"},
 		"a path above":         {with, "GET", "/../status", "", 404, "no such path"},
 		"page, none yet":       {none, "GET", "/", "", 200, "No observation is complete yet."},
