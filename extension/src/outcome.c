@@ -100,6 +100,8 @@ outcome_failed(Outcome *outcome, const Failure *failure)
 		code = "in_use";
 	else if (failure->sqlerrcode == ERRCODE_CONFIGURATION_LIMIT_EXCEEDED)
 		code = "no_free_slot";
+	else if (failure->sqlerrcode == ERRCODE_DISK_FULL || failure->sqlerrcode == ERRCODE_IO_ERROR)
+		code = "save_failed";
 	outcome_is(outcome, code, "%s", failure->message);
 	outcome->way = NULL;
 	outcome->proven_at = InvalidXLogRecPtr;

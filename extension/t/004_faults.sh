@@ -1,0 +1,106 @@
+#!/bin/bash
+# Full disks, failed saves and kills: nothing half made, nothing held that is not on disk.
+. "$(dirname "$0")/lib.sh"
+
+cc -shared -fPIC -o "$WORK/fault.so" "$(dirname "$0")/fault.c" -ldl
+touch "$WORK/fault"
+chmod 644 "$WORK/fault" "$WORK/fault.so"
+full() { echo "$1" >"$WORK/fault"; }
+not_full() { : >"$WORK/fault"; }
+start_faulty() { FAULT="$WORK/fault" LD_PRELOAD="$WORK/fault.so" start "$1"; }
+
+pair
+stop a
+start_faulty a
+stop b
+start_faulty b
+q a "CREATE TABLE t (i int)" >/dev/null
+for s in s1 s2 s3 s4 s5 s6; do slot a $s; done
+caught_up b a
+slots_of() { q "$1" "SELECT slot_name FROM pg_replication_slots WHERE slot_name LIKE 's_' ORDER BY 1"; }
+
+# --- D22: the hold's save fails: memory is low, nothing is held until the file says so
+full slotkeeper_hold/state.tmp
+is "no hold at all" "$(hold a 1 "$(wants a s1)")" "s1|save_failed"
+is "its save failed, so it is not there" "$(q a "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'slotkeeper_hold'")" 0
+not_full
+is "held once there is room" "$(hold a 1 "$(wants a s1)")" "s1|held"
+q a "SELECT pg_drop_replication_slot('slotkeeper_hold')" "SELECT * FROM slotkeeper.hold($(fence), 1, '{}', NULL)" >/dev/null
+full slotkeeper_hold/state.tmp
+is "save_failed" "$(hold a 1 "$(wants a s1)")" "s1|save_failed"
+is "memory is low, the file is not" \
+	"$(q a "SELECT effective_catalog_xmin = (SELECT catalog_xmin FROM pg_replication_slots WHERE slot_name = 's1'), saved FROM slotkeeper.slots() WHERE name = 'slotkeeper_hold'")" "t|f"
+keep=$(q a "SELECT quote_literal(ARRAY[(catalog_xmin, NULL, NULL)::slotkeeper.want]::text) || '::slotkeeper.want[]' FROM pg_replication_slots WHERE slot_name = 's1'")
+not_full
+is "what was never saved is no reason to keep" "$(hold a 1 "$keep")" "slotkeeper_hold|not_pinned"
+is "but the slot itself is a witness" "$(hold a 1 "$(wants a s1)")" "s1|held"
+is "then it is kept" "$(hold a 1 "$keep")" "slotkeeper_hold|held"
+
+# --- D19: a state.tmp that a failed save left behind
+as_server touch "$(data a)/pg_replslot/slotkeeper_hold/state.tmp"
+q a "INSERT INTO t VALUES (1)" "SELECT pg_drop_replication_slot('s1')" >/dev/null
+slot a s1
+is "removed before the next save" "$(hold a 2 "$(wants a s1)")" "s1|held"
+is "and so it is on disk" "$(q a "SELECT saved FROM slotkeeper.slots() WHERE name = 'slotkeeper_hold'")" t
+for s in s2 s3 s4 s5 s6; do q a "SELECT pg_drop_replication_slot('$s')" >/dev/null; done
+for s in s2 s3 s4 s5 s6; do slot a $s; done
+caught_up b a
+held_everywhere 3 s1 s2 s3 s4 s5 s6
+
+# --- D07: no room for the marker, the state file, the directory
+all=$(changes a s1 s2 s3 s4 s5 s6)
+full /s2/slotkeeper
+is "one marker cannot be written" "$(apply b "$(changes a s1 s2 s3)")" "s1|made
+s2|save_failed
+s3|made"
+is "nothing is left of it" "$(slots_of b)" "s1
+s3"
+full /s2/slotkeeper.tmp
+is "nor its temporary file" "$(apply b "$(changes a s2)")" "s2|save_failed"
+full /s2/state.tmp
+is "nor the state file when it becomes permanent" "$(apply b "$(changes a s2)")" "s2|save_failed"
+full /s2
+is "nor the directory" "$(apply b "$(changes a s2)")" "s2|save_failed"
+not_full
+is "nothing is left of any" "$(slots_of b)" "s1
+s3"
+is "made once there is room" "$(apply b "$(changes a s2)")" "s2|made"
+
+# --- a move that cannot be saved stays where it was
+for i in 1 2 3; do q a "INSERT INTO t VALUES ($i)" "CHECKPOINT" "SELECT 1 FROM pg_logical_slot_get_changes('s1', NULL, NULL)" >/dev/null; done
+caught_up b a
+position() { q b "SELECT restart_lsn, confirmed_flush_lsn, catalog_xmin, effective_catalog_xmin FROM slotkeeper.slots() WHERE name = 's1'"; }
+before=$(position)
+full /s1/state.tmp
+is "save_failed" "$(apply b "$(changes a s1)")" "s1|save_failed"
+is "nothing moved" "$(position)" "$before"
+not_full
+is "moved once there is room" "$(apply b "$(changes a s1)")" "s1|moved"
+is "and saved" "$(q b "SELECT saved FROM slotkeeper.slots() WHERE name = 's1'")" t
+
+# --- a cancel on the way
+q b "SELECT * FROM slotkeeper.drop($(fence), '{s1,s2,s3}')" >/dev/null
+for i in 1 2 3 4 5; do
+	PGOPTIONS="-c statement_timeout=$((i * 8))ms" apply b "$(changes a s1 s2 s3 s4 s5 s6)" >/dev/null 2>&1 || true
+	is "after a cancel there are only whole ones" "$(q b "SELECT count(*) FROM slotkeeper.slots() WHERE name LIKE 's_' AND ((marker).kind IS DISTINCT FROM 'mirror' OR restart_lsn IS NULL OR temporary OR active_pid IS NOT NULL)")" 0
+	q b "SELECT * FROM slotkeeper.drop($(fence), '{s1,s2,s3,s4,s5,s6}')" >/dev/null
+done
+
+# --- kill -9 in the middle, 20 times
+all=$(changes a s1 s2 s3 s4 s5 s6)
+for i in $(seq 1 20); do
+	apply b "$all" >/dev/null 2>&1 &
+	caller=$!
+	pid=$(q b "SELECT pid FROM pg_stat_activity WHERE query LIKE '%slotkeeper.apply(%' AND pid <> pg_backend_pid()" | head -1)
+	sleep "0.0$((RANDOM % 80 + 10))"
+	if [ -n "$pid" ]; then kill -9 "$pid" 2>/dev/null || true; fi
+	wait $caller || true
+	until_true b "SELECT pg_is_in_recovery()"
+	bad=$(q b "SELECT name, (marker).kind, restart_lsn, temporary, saved FROM slotkeeper.slots() WHERE name LIKE 's_' AND
+		((marker).kind IS DISTINCT FROM 'mirror' OR (marker).way IS NULL OR restart_lsn IS NULL OR temporary OR NOT saved)")
+	if [ -n "$bad" ]; then is "kill $i leaves whole slots or none" "$bad" ""; fi
+	q b "SELECT * FROM slotkeeper.drop($(fence), (SELECT coalesce(array_agg(name), '{}') FROM slotkeeper.slots() WHERE name LIKE 's_'))" >/dev/null
+done
+like "the kills hit" "$(grep -c 'was terminated by signal 9' "$WORK/nodes/b/log")" "^([5-9]|1[0-9]|20)$"
+ok "20 kills leave whole slots or none"
+is "and all can be made afterwards" "$(apply b "$all" | sort -u | cut -d'|' -f2 | sort -u)" made
