@@ -49,22 +49,18 @@ func as(user, database string) Options {
 func at() string { return "127.0.0.1:" + strconv.Itoa(shared.port) }
 
 func TestMissingExtension(t *testing.T) {
-	admin := shared.admin(t, "postgres")
-	exec1(t, admin, `CREATE DATABASE bare`)
+	there := database(t, "bare", false)
 	s := session(t, shared.conninfo(""), as("postgres", "bare"))
 	faulty(t, s, ExtensionUnavailable, []string{at(), `"bare"`, `"postgres"`},
 		[]string{"CREATE EXTENSION slotkeeper", `"bare"`, "primary", `GRANT USAGE ON SCHEMA slotkeeper TO "postgres";`})
-	exec1(t, shared.admin(t, "bare"), "CREATE EXTENSION slotkeeper")
+	exec1(t, there, "CREATE EXTENSION slotkeeper")
 	if _, err := s.Read(patient(t)); err != nil {
 		t.Fatalf("Read after CREATE EXTENSION gave %v", err)
 	}
 }
 
 func TestFunctionThatTheLibraryLacks(t *testing.T) {
-	admin := shared.admin(t, "postgres")
-	exec1(t, admin, `CREATE DATABASE newer`)
-	there := shared.admin(t, "newer")
-	exec1(t, there, "CREATE EXTENSION slotkeeper")
+	there := database(t, "newer", true)
 	library := value[string](t, there, "SELECT probin FROM pg_proc WHERE oid = 'slotkeeper.slots()'::regprocedure")
 	rename := func(symbol, library string) {
 		exec1(t, there, "UPDATE pg_proc SET prosrc = $1, probin = $2 WHERE oid = 'slotkeeper.slots()'::regprocedure", symbol, library)
@@ -81,10 +77,7 @@ func TestFunctionThatTheLibraryLacks(t *testing.T) {
 }
 
 func TestAnswerOutsideTheContract(t *testing.T) {
-	admin := shared.admin(t, "postgres")
-	exec1(t, admin, `CREATE DATABASE strange`)
-	there := shared.admin(t, "strange")
-	exec1(t, there, "CREATE EXTENSION slotkeeper")
+	there := database(t, "strange", true)
 	const missing = `CREATE OR REPLACE FUNCTION slotkeeper.raise_fence(fence slotkeeper.fence) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'`
 	exec1(t, there, missing)
 	_, err := session(t, shared.conninfo(""), as("postgres", "strange")).RaiseFence(patient(t), cluster.Fence{})
@@ -94,10 +87,7 @@ func TestAnswerOutsideTheContract(t *testing.T) {
 }
 
 func TestScriptOfAnotherVersion(t *testing.T) {
-	admin := shared.admin(t, "postgres")
-	exec1(t, admin, `CREATE DATABASE older`)
-	there := shared.admin(t, "older")
-	exec1(t, there, "CREATE EXTENSION slotkeeper")
+	there := database(t, "older", true)
 	version := value[string](t, there, "SELECT extversion FROM pg_extension WHERE extname = 'slotkeeper'")
 	s := session(t, shared.conninfo(""), as("postgres", "older"))
 	if _, err := s.Read(patient(t)); err != nil {
@@ -113,7 +103,7 @@ func TestScriptOfAnotherVersion(t *testing.T) {
 
 func TestRoleWithoutPrivileges(t *testing.T) {
 	admin := shared.admin(t, "postgres")
-	exec1(t, admin, `CREATE ROLE "Limited One" LOGIN IN ROLE trusted`)
+	role(t, admin, "Limited One", "")
 	s := session(t, shared.conninfo(""), as("Limited One", "postgres"))
 	faulty(t, s, NoPrivilege,
 		[]string{`"Limited One"`, `"postgres"`, "REPLICATION", "pg_monitor", "USAGE on schema slotkeeper", "EXECUTE on "},

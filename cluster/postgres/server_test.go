@@ -191,6 +191,36 @@ func (s *server) admin(t *testing.T, database string) *pgx.Conn {
 	return c
 }
 
+// database makes one that goes with the test, and gives an administrator's
+// connection to it; the extension is there if asked for.
+func database(t *testing.T, name string, extension bool) *pgx.Conn {
+	t.Helper()
+	admin := shared.admin(t, "postgres")
+	exec1(t, admin, "CREATE DATABASE "+quoteIdent(name)+" TEMPLATE template0")
+	finally(t, admin, "DROP DATABASE "+quoteIdent(name)+" WITH (FORCE)")
+	there := shared.admin(t, name)
+	if extension {
+		exec1(t, there, "CREATE EXTENSION slotkeeper")
+	}
+	return there
+}
+
+// role makes one that goes with the test and may come from 127.0.0.1.
+func role(t *testing.T, admin *pgx.Conn, name, attributes string) {
+	t.Helper()
+	exec1(t, admin, "CREATE ROLE "+quoteIdent(name)+" LOGIN "+attributes+" IN ROLE trusted")
+	finally(t, admin, "DROP OWNED BY "+quoteIdent(name)+"; DROP ROLE "+quoteIdent(name))
+}
+
+// finally runs statements when the test has ended.
+func finally(t *testing.T, c *pgx.Conn, sql string) {
+	t.Cleanup(func() {
+		if _, err := c.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	})
+}
+
 func exec1(t *testing.T, c *pgx.Conn, sql string, args ...any) {
 	t.Helper()
 	if _, err := c.Exec(t.Context(), sql, args...); err != nil {

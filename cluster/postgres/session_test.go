@@ -251,7 +251,7 @@ func TestKilledSessionCostsNoRead(t *testing.T) {
 func TestSessionsStayBoundedAfterCancelledReads(t *testing.T) {
 	const name = "bounded"
 	admin := shared.admin(t, "postgres")
-	exec1(t, admin, "CREATE ROLE "+name+" LOGIN SUPERUSER IN ROLE trusted")
+	role(t, admin, name, "SUPERUSER")
 	sessions := func() int {
 		return value[int](t, admin, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", name)
 	}

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"strconv"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 
 func TestInheritedSettingsAreOverridden(t *testing.T) {
 	admin := shared.admin(t, "postgres")
-	exec1(t, admin, "CREATE ROLE hindered LOGIN IN ROLE trusted")
+	role(t, admin, "hindered", "")
 	for _, sql := range Grants("hindered") {
 		exec1(t, admin, sql)
 	}
@@ -64,17 +63,12 @@ func setting(t *testing.T, s *Session, name string) (value string) {
 }
 
 func TestDatabaseNames(t *testing.T) {
-	admin := shared.admin(t, "postgres")
 	for i, name := range []string{`My "DB"`, `O'Neil x`, `база`, `a\b`} {
 		t.Run(name, func(t *testing.T) {
-			exec1(t, admin, "CREATE DATABASE "+quoteIdent(name)+" TEMPLATE template0")
-			there := shared.admin(t, name)
-			exec1(t, there, "CREATE EXTENSION slotkeeper")
+			there := database(t, name, true)
 			slot := "named_" + strconv.Itoa(i)
 			exec1(t, there, "SELECT pg_create_logical_replication_slot($1, 'test_decoding')", slot)
-			t.Cleanup(func() {
-				there.Exec(context.Background(), "SELECT pg_drop_replication_slot($1)", slot)
-			})
+			finally(t, there, "SELECT pg_drop_replication_slot('"+slot+"')")
 			o := superuser
 			o.DBName = name
 			url := "postgres://127.0.0.1:" + strconv.Itoa(shared.port) + "/?sslmode=disable"
