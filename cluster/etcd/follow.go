@@ -69,34 +69,25 @@ func (f follower) ops() []clientv3.OpOption {
 func (c *Client) watch(ctx context.Context, f follower, read int64) (done, progressed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var again <-chan time.Time
 	if f.again > 0 {
-		timer := time.NewTimer(f.again)
-		defer timer.Stop()
-		again = timer.C
+		// By the context: Watch does not even return while no server is there.
+		ctx, cancel = context.WithTimeout(ctx, f.again)
+		defer cancel()
 	}
 	ops := append(f.ops(), clientv3.WithRev(read+1))
-	events := c.v3.Watch(clientv3.WithRequireLeader(ctx), f.key, ops...)
-	for {
-		select {
-		case <-again:
-			return false, true, nil
-		case resp, ok := <-events:
-			if !ok {
-				return false, progressed, nil
-			}
-			if err := resp.Err(); err != nil {
-				return false, progressed, err
-			}
-			if len(resp.Events) == 0 {
-				continue
-			}
-			progressed = true
-			if f.change(resp.Header.Revision, resp.Events) {
-				return true, true, nil
-			}
+	for resp := range c.v3.Watch(clientv3.WithRequireLeader(ctx), f.key, ops...) {
+		if err := resp.Err(); err != nil {
+			return false, progressed, err
+		}
+		if len(resp.Events) == 0 {
+			continue
+		}
+		progressed = true
+		if f.change(resp.Header.Revision, resp.Events) {
+			return true, true, nil
 		}
 	}
+	return false, progressed || ctx.Err() != nil, nil
 }
 
 // newPause gives growing waits between tries, a second at most.

@@ -129,7 +129,7 @@ func (c *Client) TryCampaign(ctx context.Context, name, http string) (*Term, err
 	epoch, err := c.take(ctx, lease, string(value))
 	if err != nil {
 		// The key may have been written although no answer came: it goes with the lease.
-		return nil, errors.Join(err, c.revoke(ctx, lease))
+		return nil, errors.Join(err, c.revoke(context.WithoutCancel(ctx), lease))
 	}
 	return c.newTerm(ctx, epoch, lease, sent), nil
 }
@@ -179,15 +179,13 @@ func (c *Client) take(ctx context.Context, lease clientv3.LeaseID, value string)
 	return cluster.Epoch(kv.CreateRevision), nil
 }
 
-// revoke ends a lease and its keys at once, even when ctx has ended. A lease
-// that is gone already is what was wanted.
+// revoke ends a lease and its keys at once. A lease that is gone already is what was wanted.
 func (c *Client) revoke(ctx context.Context, lease clientv3.LeaseID) error {
-	err := c.do(context.WithoutCancel(ctx), "revoking the lease", func(ctx context.Context) error {
+	return c.do(ctx, "revoking the lease", func(ctx context.Context) error {
 		_, err := c.v3.Revoke(ctx, lease)
 		if isLeaseGone(err) {
 			return nil
 		}
 		return err
 	})
-	return err
 }

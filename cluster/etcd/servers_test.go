@@ -1,0 +1,229 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+)
+
+// patience is how long a condition is waited for that must come.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("SLOTKEEPER_TEST_EMBED"); dir != "" {
+		embedAndWait(dir)
+		return
+	}
+	code := m.Run()
+	stopShared()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// The servers that many tests use, each test with a scope of its own.
+var shared struct {
+	sync.Mutex
+	embedded *Server
+	debian   *process
+	dirs     []string
+}
+
+func stopShared() {
+	if shared.embedded != nil {
+		_ = shared.embedded.Close()
+	}
+	if shared.debian != nil {
+		shared.debian.stop()
+	}
+	for _, d := range shared.dirs {
+		_ = os.RemoveAll(d)
+	}
+}
+
+func sharedDir(t *testing.T) string {
+	t.Helper()
+	d, err := os.MkdirTemp("", "slotkeeper-etcd-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.dirs = append(shared.dirs, d)
+	return d
+}
+
+func embedded(t *testing.T) string {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.embedded == nil {
+		s, err := Embed(context.Background(), EmbedOptions{DataDir: sharedDir(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.embedded = s
+	}
+	return shared.embedded.Endpoint()
+}
+
+func debian(t *testing.T) string {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.debian == nil {
+		shared.debian = startEtcd(t, sharedDir(t), "http")
+	}
+	return shared.debian.url
+}
+
+// onBoth runs a test against the embedded server and against etcd as Debian packs it.
+func onBoth(t *testing.T, f func(t *testing.T, url string)) {
+	t.Helper()
+	t.Parallel()
+	for name, url := range map[string]func(*testing.T) string{"embedded": embedded, "debian": debian} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, url(t))
+		})
+	}
+}
+
+// scopeOf gives each test its own scope, without slashes.
+func scopeOf(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "-") }
+
+func options(t *testing.T, url string) Options {
+	return Options{
+		Endpoints: []string{url}, Scope: scopeOf(t), LeaseTTL: MinLeaseTTL,
+		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: t.Output()}),
+	}
+}
+
+func open(t *testing.T, o Options) *Client {
+	t.Helper()
+	c, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// campaign leads, until the test ends at the latest.
+func campaign(t *testing.T, c *Client, name string) *Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	term, err := c.Campaign(ctx, name, "http://"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = term.Resign(ctx) // where the test has cut the way to etcd it cannot
+	})
+	return term
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func ended(t *testing.T, ctx context.Context) error {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(patience):
+		t.Fatal("the context did not end")
+		return nil
+	}
+}
+
+// process is an etcd server as a program of its own.
+type process struct {
+	cmd  *exec.Cmd
+	url  string
+	gone chan struct{} // closed when it has ended
+}
+
+func startEtcd(t *testing.T, dir, scheme string, args ...string) *process {
+	t.Helper()
+	for try := 0; ; try++ {
+		p, err := tryEtcd(filepath.Join(dir, fmt.Sprint("data", try)), scheme, args...)
+		if err == nil {
+			return p
+		}
+		if try == 4 { // another process may have taken the port
+			t.Fatal(err)
+		}
+	}
+}
+
+func tryEtcd(dir, scheme string, args ...string) (*process, error) {
+	client, peer := freePort(), freePort()
+	p := &process{url: scheme + "://" + client, gone: make(chan struct{})}
+	var log bytes.Buffer
+	p.cmd = exec.Command("/usr/bin/etcd", append([]string{
+		"--name", "t", "--data-dir", dir, "--logger", "zap",
+		"--listen-client-urls", p.url, "--advertise-client-urls", p.url,
+		"--listen-peer-urls", "http://" + peer, "--initial-advertise-peer-urls", "http://" + peer,
+		"--initial-cluster", "t=http://" + peer,
+	}, args...)...)
+	p.cmd.Stdout, p.cmd.Stderr = &log, &log
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting /usr/bin/etcd (Debian's etcd-server): %w", err)
+	}
+	go func() { _ = p.cmd.Wait(); close(p.gone) }()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		select {
+		case <-p.gone:
+			return nil, fmt.Errorf("etcd ended at once: %s", &log)
+		default:
+		}
+		if conn, err := net.Dial("tcp", client); err == nil {
+			_ = conn.Close()
+			return p, nil
+		}
+	}
+	p.stop()
+	return nil, fmt.Errorf("etcd does not listen")
+}
+
+func (p *process) stop() {
+	_ = p.cmd.Process.Kill()
+	<-p.gone
+}
+
+func freePort() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
