@@ -11,11 +11,14 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script: command lines, and what they print and end
-// with. `exits N command...` expects exactly the exit code N.
+// with.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "logged": logged, "sends": sends,
+		},
 	})
 }

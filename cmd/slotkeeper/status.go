@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,23 +66,24 @@ func showStatus(ctx context.Context, stdout, stderr io.Writer, c *config.Config,
 	return quiet(s.ExitCode())
 }
 
-var statusHeader = []string{"slot", "database", "standby", "verdict", "reason", "lag", "proof", "message"}
+var statusHeader = []string{"slot", "database", "standby", "verdict", "reason", "lag", "proof", "message", "hint"}
 
 // statusResult is the document as a table: a row for each pair.
 func statusResult(s status.Status, now time.Time) output.Result {
-	r := output.Result{Document: s, Header: statusHeader}
+	r := output.Result{Document: s, Header: statusHeader, TSVOnly: 1}
 	for _, slot := range s.Slots {
 		for _, p := range slot.Standbys {
 			r.Rows = append(r.Rows, []string{
 				slot.Name, slot.Database, p.Node, string(p.Verdict), string(p.Reason),
-				optional(p.LagBytes, bytesText), optional(p.ProofAge, secondsText), withHint(p.Message, p.Hint),
+				optional(p.LagBytes, bytesText), optional(p.ProofAge, secondsText), p.Message, p.Hint,
 			})
 		}
 		if len(slot.Standbys) == 0 {
-			r.Rows = append(r.Rows, []string{slot.Name, slot.Database, "", "", "", "", "", "there is no standby"})
+			r.Rows = append(r.Rows, []string{slot.Name, slot.Database, "", "", "", "", "", "there is no standby", ""})
 		}
 	}
 	r.Notes = append(r.Notes, headline(s, now))
+	r.Notes = append(r.Notes, hints(s)...)
 	r.Notes = append(r.Notes, findings(s)...)
 	return r
 }
@@ -99,6 +101,20 @@ func findings(s status.Status) []string {
 	for _, m := range s.Members {
 		if m.Error != "" {
 			lines = append(lines, oneLine(fmt.Sprintf("member %s: %s", m.Node, m.Error)))
+		}
+	}
+	return lines
+}
+
+// hints says once what to do about each reason: many pairs share one.
+func hints(s status.Status) []string {
+	var lines []string
+	for _, slot := range s.Slots {
+		for _, p := range slot.Standbys {
+			line := oneLine(fmt.Sprintf("%s: %s", p.Reason, p.Hint))
+			if p.Hint != "" && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
 		}
 	}
 	return lines

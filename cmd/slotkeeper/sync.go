@@ -204,20 +204,20 @@ type syncDocument struct {
 func syncResult(s status.Status) output.Result {
 	doc := syncDocument{NotSafe: []notSafe{}, Status: &s}
 	doc.Safe, doc.Pairs = count(s)
-	r := output.Result{}
+	r := output.Result{TSVOnly: 1}
 	for _, slot := range s.Slots {
 		for _, p := range slot.Standbys {
 			if p.Verdict == plan.Safe {
 				continue
 			}
 			doc.NotSafe = append(doc.NotSafe, notSafe{slot.Name, p})
-			r.Rows = append(r.Rows, []string{slot.Name, p.Node, string(p.Verdict), string(p.Reason), withHint(p.Message, p.Hint)})
+			r.Rows = append(r.Rows, []string{slot.Name, p.Node, string(p.Verdict), string(p.Reason), p.Message, p.Hint})
 		}
 	}
 	if len(r.Rows) > 0 {
-		r.Header = []string{"slot", "standby", "verdict", "reason", "message"}
+		r.Header = []string{"slot", "standby", "verdict", "reason", "message", "hint"}
 	}
-	r.Notes = findings(s)
+	r.Notes = append(hints(s), findings(s)...)
 	r.Document = doc
 	return r
 }

@@ -49,6 +49,9 @@ type Result struct {
 	Header   []string
 	Rows     [][]string
 	Notes    []string
+	// TSVOnly is how many of the last columns a table leaves out, because its
+	// notes say the same in a form for people.
+	TSVOnly int
 }
 
 // Write writes r to w.
@@ -130,9 +133,9 @@ func toTable(r Result, colour bool) []byte {
 	var b strings.Builder
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
-	t.AppendHeader(tableRow(r.Header, false))
+	t.AppendHeader(tableRow(r.forPeople(r.Header), false))
 	for _, row := range r.Rows {
-		t.AppendRow(tableRow(row, colour))
+		t.AppendRow(tableRow(r.forPeople(row), colour))
 	}
 	if len(r.Header) > 0 {
 		b.WriteString(trimLines(t.Render()))
@@ -153,6 +156,10 @@ func plainStyle() table.Style {
 	s.Box.PaddingLeft, s.Box.PaddingRight = "", "  "
 	s.Format.Header = text.FormatUpper
 	return s
+}
+
+func (r Result) forPeople(row []string) []string {
+	return row[:max(0, len(row)-r.TSVOnly)]
 }
 
 func trimLines(s string) string {

@@ -15,16 +15,17 @@ var result = Result{
 		List []int   `json:"list"`
 		Rate float64 `json:"rate"`
 	}{Name: "yes", List: []int{}, Rate: 0.5},
-	Header: []string{"name", "verdict"},
-	Rows:   [][]string{{"a\tb\\", "SAFE"}, {"\x1b[31m", "LOST"}},
-	Notes:  []string{"two slots"},
+	Header:  []string{"name", "verdict", "hint"},
+	Rows:    [][]string{{"a\tb\\", "SAFE", ""}, {"\x1b[31m", "LOST", "h"}},
+	Notes:   []string{"two slots"},
+	TSVOnly: 1,
 }
 
 func TestFormats(t *testing.T) {
 	for f, want := range map[Format]string{
 		JSON:  "{\n  \"name\": \"yes\",\n  \"size\": null,\n  \"list\": [],\n  \"rate\": 0.5\n}\n",
 		YAML:  "name: \"yes\"\nsize: null\nlist: []\nrate: 0.5\n",
-		TSV:   "name\tverdict\na\\tb\\\\\tSAFE\n\x1b[31m\tLOST\n",
+		TSV:   "name\tverdict\thint\na\\tb\\\\\tSAFE\t\n\x1b[31m\tLOST\th\n",
 		Table: "NAME      VERDICT\na\\tb\\\\    SAFE\n\\x1b[31m  LOST\ntwo slots\n",
 	} {
 		t.Run(string(f), func(t *testing.T) {

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster/etcd"
+	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
+)
+
+func TestExitCodes(t *testing.T) {
+	c := config.Default()
+	for name, x := range map[string]struct {
+		err  error
+		want int
+	}{
+		"nothing":           {nil, 0},
+		"an error":          {errors.New("x"), 1},
+		"configuration":     {fmt.Errorf("loading: %w", &config.Error{}), 2},
+		"its own":           {fmt.Errorf("doing: %w", &ExitError{Code: 3}), 3},
+		"a deadline":        {fmt.Errorf("doing: %w", context.DeadlineExceeded), 6},
+		"etcd options":      {storeError(fmt.Errorf("x: %w", etcd.ErrOptions), c), 2},
+		"etcd unreachable":  {storeError(fmt.Errorf("x: %w", etcd.ErrUnreachable), c), 4},
+		"etcd not running":  {storeError(fmt.Errorf("x: %w", etcd.ErrNotRunning), c), 4},
+		"data_dir in use":   {storeError(fmt.Errorf("x: %w", etcd.ErrDataDirInUse), c), 5},
+		"etcd said no":      {storeError(fmt.Errorf("x: %w", etcd.ErrRefused), c), 1},
+		"quiet with a code": {quiet(3), 3},
+		"quiet without":     {quiet(0), 0},
+	} {
+		if got := exitCode(x.err); got != x.want {
+			t.Errorf("%s: got %d, want %d", name, got, x.want)
+		}
+	}
+	if message(quiet(3)) != "" || message(exitf(3, "x")) != "x" {
+		t.Error("messages")
+	}
+}
