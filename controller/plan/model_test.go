@@ -18,6 +18,7 @@ type world struct {
 	memory  Memory
 	cycle   uint64
 	births  uint64
+	born    map[time.Time]cluster.XID // per slot directory: from where its first decoder needed rows
 	nextXID cluster.XID
 
 	refuse   func(Step) string // a step that the network eats: its error
@@ -59,6 +60,7 @@ func newWorld(standbys ...string) *world {
 		servers: map[string]*server{},
 		memory:  Memory{Epoch: 10, Store: store},
 		nextXID: 800,
+		born:    map[time.Time]cluster.XID{},
 	}
 	w.servers["a"] = newServer(false)
 	for _, name := range standbys {
@@ -112,6 +114,7 @@ func (w *world) createSlot(name string) *cluster.Slot {
 	}
 	p.slots[name] = s
 	p.files[s.Restart.V] = true
+	w.born[s.Incarnation.Birth.V] = w.nextXID
 	return s
 }
 
@@ -195,6 +198,11 @@ func (w *world) promote(name string) {
 	s.node.Insert, s.node.Flush = cluster.Some(fork+0x100), cluster.Some(fork+0x100)
 	s.node.Receive, s.node.Replay = cluster.None[cluster.LSN](), cluster.None[cluster.LSN]()
 	s.vacuums = nil
+	for _, slot := range s.slots {
+		if slot.Marker != nil {
+			w.born[slot.Incarnation.Birth.V] = w.born[slot.Marker.Source.Birth.V]
+		}
+	}
 	for n, other := range w.servers {
 		if n != name && other.up && other.node.InRecovery && other.node.Replay.V <= fork {
 			other.node.Timeline, other.node.History = s.node.Timeline, s.node.History
@@ -277,6 +285,16 @@ func (w *world) carryOut(pl Plan) []StepOutcome {
 		all = append(all, out)
 	}
 	return all
+}
+
+// needs is from where on a mirror needs catalog rows: its catalog_xmin, or what
+// its slot began with, which inherits an older one that says nothing.
+func (w *world) needs(mirror *cluster.Slot) cluster.XID {
+	x, born := mirror.CatalogXmin.V, w.born[mirror.Marker.Source.Birth.V]
+	if x.Precedes(born) {
+		return born
+	}
+	return x
 }
 
 func (w *world) verdict(slot, standby string) Verdict {
