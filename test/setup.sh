@@ -92,7 +92,8 @@ install_packages() {
     fi
     if [ "$(id -u)" != 0 ]; then
         refuse "packages are missing; run as root:" "apt-get update" \
-            "apt-get install -y --no-install-recommends ${missing[*]}"
+            "apt-get install -y --no-install-recommends ${missing[*]}" \
+            "make -C extension PG_CONFIG=$pg_config with_llvm=no install"
     fi
     say "installing ${missing[*]}"
     log=$(mktemp)
