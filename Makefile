@@ -14,33 +14,31 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install the packages that build and tests need (as root; else it says which commands would)
-	@test/setup.sh
+	@PG_CONFIG=$(PG_CONFIG) test/setup.sh
 
 build: ## build bin/slotkeeper
 	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/slotkeeper ./cmd/slotkeeper
 
-extension: setup ## build the extension and install it into the server of PG_CONFIG
-	$(MAKE) -C extension PG_CONFIG=$(PG_CONFIG) with_llvm=no all
-	$(MAKE) -C extension PG_CONFIG=$(PG_CONFIG) with_llvm=no install
+extension: setup ## build the extension and install it into the server of PG_CONFIG (setup does, where it differs)
 
-test: setup build extension regress unit ## everything that CI runs: regression tests, Go tests, five failovers
+test: setup build regress unit ## everything that CI runs: regression tests, Go tests, five failovers
 	bin/slotkeeper demo --rounds 5 $(if $(SEED),--seed $(SEED))
 
-unit: build extension ## the Go tests, those that start servers too
+unit: setup build ## the Go tests, those that start servers too
 	$(GO) test -timeout 20m ./...
 
-regress: extension ## the extension's regression tests, on a server of their own
-	PG_CONFIG=$(PG_CONFIG) test/regress.sh
+regress: setup ## the extension's own tests, on servers of their own
+	$(MAKE) -C extension PG_CONFIG=$(PG_CONFIG) with_llvm=no check-local
 
 lint: ## vet, formatting, staticcheck
 	$(GO) vet ./...
 	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "gofmt these: $$files" >&2; exit 1; }
 	$(GO) run $(STATICCHECK) ./...
 
-demo: setup build extension ## watch a failover that loses nothing, in two minutes
+demo: setup build ## watch a failover that loses nothing, in two minutes
 	bin/slotkeeper demo
 
-torture: setup build extension ## ROUNDS failovers (50) with a random SEED, none of which may lose a row
+torture: setup build ## ROUNDS failovers (50) with a random SEED, none of which may lose a row
 	bin/slotkeeper demo --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove what was built

@@ -62,7 +62,11 @@ func makePlan(cmd *cobra.Command, c *config.Config) (plan.Plan, error) {
 	if look.epoch == 0 {
 		fmt.Fprintln(cmd.ErrOrStderr(), "slotkeeper: no controller has led yet: this is the plan of the first one")
 	}
-	loop := newController(c, newMembers(c), nil, quietLogger(cmd.ErrOrStderr()))
+	source, err := newMembers(c)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	loop := newController(c, source, nil, quietLogger(cmd.ErrOrStderr()))
 	defer loop.Close()
 	if err := loop.Begin(ctx, look); err != nil {
 		return plan.Plan{}, err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slotkeeper/slotkeeper/cluster/etcd"
+	"github.com/slotkeeper/slotkeeper/cluster/static"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
 	"github.com/slotkeeper/slotkeeper/controller"
 	"github.com/slotkeeper/slotkeeper/controller/httpapi"
@@ -122,7 +123,10 @@ func (d *daemon) work(ctx context.Context, front *frontDoor, address string) (er
 	defer func() { err = errors.Join(err, st.Close()) }()
 	elect := &elector{client: st.client, name: d.config.Name, http: address}
 	defer elect.close()
-	source := newMembers(d.config)
+	source, err := newMembers(d.config)
+	if err != nil {
+		return err
+	}
 	loop := newController(d.config, source, elect, d.log)
 	front.open(loop)
 	group, ctx := errgroup.WithContext(ctx)
@@ -171,7 +175,7 @@ func embeddedEnd(ctx context.Context, server *etcd.Server) error {
 }
 
 // reloads takes a new configuration at each SIGHUP, or keeps the old one.
-func (d *daemon) reloads(ctx context.Context, loop *controller.Controller, source *members) {
+func (d *daemon) reloads(ctx context.Context, loop *controller.Controller, source *static.Source) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -185,6 +189,9 @@ func (d *daemon) reloads(ctx context.Context, loop *controller.Controller, sourc
 		if err == nil {
 			err = loaded.CheckFiles()
 		}
+		if err == nil {
+			err = source.Replace(loaded.Cluster.Members)
+		}
 		if err != nil {
 			d.log.Error("reloading the configuration, the old one stays in force", "error", err)
 			continue
@@ -193,7 +200,6 @@ func (d *daemon) reloads(ctx context.Context, loop *controller.Controller, sourc
 			d.log.Warn("a changed setting needs a restart", "key", key)
 		}
 		d.log.SetLevel(hclog.LevelFromString(loaded.Log.Level))
-		source.replace(loaded.Config)
 		loop.Reload(reloadable(d.config, loaded.Config))
 	}
 }

@@ -75,7 +75,11 @@ func syncOnce(cmd *cobra.Command, c *config.Config) (status.Status, error) {
 	if err != nil {
 		return status.Status{}, storeError(err, c)
 	}
-	loop := newController(c, newMembers(c), elect, log)
+	source, err := newMembers(c)
+	if err != nil {
+		return status.Status{}, err
+	}
+	loop := newController(c, source, elect, log)
 	defer loop.Close()
 	if err := loop.Begin(ctx, t); err != nil {
 		return status.Status{}, err

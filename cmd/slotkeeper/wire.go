@@ -1,17 +1,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
-	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/cluster/static"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/output"
 	"github.com/slotkeeper/slotkeeper/controller"
@@ -39,24 +37,14 @@ func quietLogger(w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: "slotkeeper", Level: hclog.Error, Output: w})
 }
 
-// members is a topology that the configuration names. It may be replaced while
-// it is in use.
-type members struct {
-	now atomic.Pointer[cluster.Topology]
+// newMembers is the topology that the configuration names.
+func newMembers(c *config.Config) (*static.Source, error) {
+	source, err := static.New(c.Cluster.Members)
+	if err != nil {
+		return nil, exitf(exitUsage, "%s: cluster.members: %w", c.File, err)
+	}
+	return source, nil
 }
-
-func newMembers(c *config.Config) *members {
-	m := &members{}
-	m.replace(c)
-	return m
-}
-
-func (m *members) replace(c *config.Config) {
-	m.now.Store(&cluster.Topology{Members: c.Cluster.Members})
-}
-
-// Topology gives the members. Who is the primary is found by asking them.
-func (m *members) Topology(context.Context) (cluster.Topology, error) { return *m.now.Load(), nil }
 
 // policy is what decisions depend on.
 func policy(c *config.Config) plan.Policy {

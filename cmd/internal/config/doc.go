@@ -7,5 +7,5 @@
 // error, and each error names the place, the key and what would be right. The
 // file never holds a password, so nothing that this package prints does.
 //
-// It may import cluster and the YAML library. It opens no connection.
+// It may import cluster, cluster/static and the YAML library. It opens no connection.
 package config

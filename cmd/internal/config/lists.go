@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/cluster/static"
 )
 
 // errOnlyFile answers for values that are too rich for a variable or a flag.
@@ -34,8 +35,8 @@ func (v membersValue) fromNode(l *Loaded, key string, n *yaml.Node) []Problem {
 		if err := word(m.Name); err != nil {
 			return []Problem{problemOf(l.place(n), where+".name", err)}
 		}
-		if err := checkConninfo(m.Conninfo); err != nil {
-			return []Problem{problemOf(l.place(n), where+".conninfo", err)}
+		if err := static.Check([]cluster.Member{m}); err != nil {
+			return []Problem{{l.place(n), where, memberText(m, err), ""}}
 		}
 		for _, other := range members[:len(members)-1] {
 			if other.Name == m.Name {
@@ -49,6 +50,11 @@ func (v membersValue) fromNode(l *Loaded, key string, n *yaml.Node) []Problem {
 	})
 	*v.p = members
 	return problems
+}
+
+// memberText takes off what the place and the key say already.
+func memberText(m cluster.Member, err error) string {
+	return strings.TrimPrefix(err.Error(), fmt.Sprintf("member 1 (%q): ", m.Name))
 }
 
 type matchesValue struct{ p *[]Match }
