@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,8 @@ type Client struct {
 	opts Options
 	log  hclog.Logger
 	v3   *clientv3.Client
+
+	asked atomic.Bool // a server asked for our certificate
 
 	mu     sync.Mutex
 	health error
@@ -50,7 +53,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 }
 
 func (c *Client) dial(ctx context.Context) error {
-	tlsConfig, err := c.opts.tlsConfig()
+	tlsConfig, err := c.opts.tlsConfig(&c.asked)
 	if err != nil {
 		return err
 	}

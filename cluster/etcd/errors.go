@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,9 +67,23 @@ func (c *Client) fail(ctx context.Context, doing string, err error, raw string) 
 	if raw != "" && errors.Is(kind, ErrUnreachable) {
 		text = cleanCause(raw)
 	}
-	out := fmt.Errorf("%s: %w: %s: %s", doing, kind, c.where(), text)
+	out := fmt.Errorf("%s: %w: %s: %s", doing, kind, c.where(), text+c.certificateHint(text))
 	c.setHealth(out)
 	return out
+}
+
+// certificateHint names a refused certificate of ours as the likely cause. With
+// TLS 1.3 the server refuses it when the handshake is over for the client, who
+// often sees no more than a closed connection.
+func (c *Client) certificateHint(text string) string {
+	broken := func(sign string) bool { return strings.Contains(text, sign) }
+	if !c.asked.Load() || !slices.ContainsFunc([]string{"remote error: tls", "broken pipe", "connection reset", "EOF"}, broken) {
+		return ""
+	}
+	if c.opts.CertFile == "" {
+		return " (it asks for a client certificate: give cert_file and key_file)"
+	}
+	return fmt.Sprintf(" (does it accept the client certificate in cert_file %s?)", c.opts.CertFile)
 }
 
 // classify gives the sentinel that err stands for, nil for none.
@@ -110,10 +125,15 @@ func cleanCause(s string) string {
 			s = s[i+len(layer):]
 		}
 	}
-	if _, desc, ok := strings.Cut(s, "desc = "); ok {
+	for {
+		_, desc, more := strings.Cut(s, "desc = ")
+		if !more {
+			break
+		}
 		s = desc
 		if q, err := strconv.Unquote(desc); err == nil {
 			s = q
+			break
 		}
 	}
 	for _, layer := range []string{"transport: ", "Error while dialing: ", "authentication handshake failed: "} {

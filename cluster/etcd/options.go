@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -147,8 +148,9 @@ func parseEndpoint(ep string, wantTLS bool) (*url.URL, error) {
 	return u, nil
 }
 
-// tlsConfig is nil when the endpoints are without TLS.
-func (o Options) tlsConfig() (*tls.Config, error) {
+// tlsConfig is nil when the endpoints are without TLS. asked is set when a
+// server asks for the client's certificate.
+func (o Options) tlsConfig(asked *atomic.Bool) (*tls.Config, error) {
 	if !strings.HasPrefix(o.Endpoints[0], "https:") {
 		return nil, nil
 	}
@@ -163,14 +165,17 @@ func (o Options) tlsConfig() (*tls.Config, error) {
 			return nil, fmt.Errorf("%w: ca_file %s holds no certificate in PEM form", ErrOptions, o.CAFile)
 		}
 	}
-	if o.CertFile == "" {
-		return cfg, nil
-	}
-	if _, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile); err != nil {
-		return nil, fmt.Errorf("%w: loading cert_file %s and key_file %s: %w", ErrOptions, o.CertFile, o.KeyFile, err)
+	if o.CertFile != "" {
+		if _, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile); err != nil {
+			return nil, fmt.Errorf("%w: loading cert_file %s and key_file %s: %w", ErrOptions, o.CertFile, o.KeyFile, err)
+		}
 	}
 	// Read anew for each connection, so that a renewed certificate needs no restart.
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		asked.Store(true)
+		if o.CertFile == "" {
+			return &tls.Certificate{}, nil // sends none
+		}
 		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
 		return &pair, err
 	}

@@ -3,6 +3,7 @@ package etcd
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -24,6 +25,11 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("SLOTKEEPER_TEST_EMBED"); dir != "" {
 		embedAndWait(dir)
 		return
+	}
+	// They wait far more than they compute.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	stopShared()
