@@ -73,7 +73,8 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 		return f
 	}
 	if !known {
-		return &finding{Unknown, ReasonStale, fmt.Sprintf("%s has a mirror of %s; whether it was protected is not known without a primary", pr.node, slot), ""}
+		return &finding{Unknown, ReasonStale, fmt.Sprintf("%s has a mirror of %s; whether it was protected is not known without a primary", pr.node, slot),
+			"prefer a standby whose verdict is SAFE when you promote one"}
 	}
 	return nil
 }

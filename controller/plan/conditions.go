@@ -182,7 +182,7 @@ func (s *settling) finishConditions(o Observation, verdicts []Verdict) []Conditi
 			conds = append(conds, outcomeConditions(step, row)...)
 		}
 	}
-	if cond, ok := noCandidate(verdicts); ok {
+	if cond, ok := noCandidate(verdicts, s.pl.slots); ok {
 		conds = append(conds, cond)
 	}
 	conds = dated(s.now, conds, s.m.Conditions)
@@ -207,7 +207,7 @@ func outcomeConditions(step Step, row cluster.Outcome) []Condition {
 }
 
 // noCandidate: there are slots, and no standby has all of them SAFE.
-func noCandidate(verdicts []Verdict) (Condition, bool) {
+func noCandidate(verdicts []Verdict, slots int) (Condition, bool) {
 	bad := map[string]bool{}
 	for _, v := range verdicts {
 		bad[v.Standby] = bad[v.Standby] || v.State != Safe
@@ -217,10 +217,10 @@ func noCandidate(verdicts []Verdict) (Condition, bool) {
 			return Condition{}, false
 		}
 	}
-	if len(bad) == 0 {
+	if len(bad) == 0 && slots == 0 {
 		return Condition{}, false
 	}
 	return Condition{Code: CondNoSafeCandidate, Severity: Critical,
-		Message: fmt.Sprintf("no standby of %d has all slots SAFE: a failover now would lose a slot", len(bad)),
+		Message: fmt.Sprintf("none of %d standbys has all slots SAFE: a failover now would lose one", len(bad)),
 		Hint:    "look at each pair's reason"}, true
 }

@@ -83,7 +83,7 @@ func (c *cycle) steps() {
 }
 
 func (c *cycle) finish() Plan {
-	c.pl.Primary = c.lead.primary
+	c.pl.Primary, c.pl.slots = c.lead.primary, len(c.slots)
 	c.pl.pairs = make([]pair, 0, len(c.pairs))
 	for _, pr := range c.pairs {
 		pr.verdict.Since = since(c.now, pr.verdict, pr.note.Verdict)

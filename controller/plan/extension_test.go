@@ -199,6 +199,10 @@ func (w *world) walHold(s *server, step Step) cluster.Outcome {
 func (w *world) apply(s *server, step Step, ch cluster.Change) cluster.Outcome {
 	row := cluster.Outcome{Name: ch.Name}
 	answer := func(code cluster.Code) cluster.Outcome { row.Code = code; return row }
+	if said, ok := w.answer[step.Node]; ok {
+		said.Name = ch.Name
+		return said
+	}
 	slot := s.slots[ch.Name]
 	if slot != nil && (slot.Kind != cluster.Logical || slot.Marker == nil) {
 		return answer(cluster.CodeNotOurs)

@@ -24,6 +24,8 @@ type world struct {
 	refuse   func(Step) string // a step that the network eats: its error
 	behind   func(Step)        // what happens between the read and this step
 	provable func(cluster.Change) bool
+	fail     map[string]Fact[NodeRead]  // reads that fail
+	answer   map[string]cluster.Outcome // what apply says of every change on a node
 
 	plan       Plan
 	steps      []StepOutcome
@@ -218,6 +220,10 @@ func (w *world) observe() Observation {
 	for _, name := range slices.Sorted(maps.Keys(w.servers)) {
 		o.Topology.Value.Members = append(o.Topology.Value.Members, cluster.Member{Name: name})
 		s := w.servers[name]
+		if bad, ok := w.fail[name]; ok {
+			o.Nodes[name] = bad
+			continue
+		}
 		if !s.up {
 			o.Nodes[name] = Fact[NodeRead]{At: w.now, Err: "connection refused", Reason: ReasonUnreachable}
 			continue

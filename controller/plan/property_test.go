@@ -206,8 +206,8 @@ func (f *faults) check(t *rapid.T) {
 	f.neverBackward(t)
 	f.stepsAreAllowed(t)
 	for _, v := range w.verdicts {
-		if v.State == "" || v.Message == "" || v.State != Safe && v.Reason == "" || v.State == Safe && v.Reason != "" {
-			t.Fatalf("a verdict without its reason or sentence: %+v", v)
+		if v.State == "" || v.Message == "" || v.State != Safe && v.Hint == "" || v.State != Safe && v.Reason == "" || v.State == Safe && v.Reason != "" {
+			t.Fatalf("a verdict without its reason, sentence or hint: %+v", v)
 		}
 	}
 	if p := w.primary(); p != nil && w.plan.Primary != "" {
@@ -340,7 +340,9 @@ func TestPropertyHealsAndThenRests(t *testing.T) {
 		}
 		for _, s := range w.servers {
 			f.rejoin(s)
-			maps.DeleteFunc(s.slots, func(_ string, v *cluster.Slot) bool { return v.Marker == nil && v.Kind == cluster.Logical && s.node.InRecovery })
+			maps.DeleteFunc(s.slots, func(_ string, v *cluster.Slot) bool {
+				return v.Marker == nil && v.Kind == cluster.Logical && s.node.InRecovery
+			})
 			if h := s.slots[cluster.HoldName]; h != nil {
 				h.ActivePID = 0
 			}

@@ -157,7 +157,7 @@ func (s *settling) settleChange(pr *pair, note *PairNote, v *Verdict) {
 	step, row, trouble := s.rowOf(pr)
 	if trouble != "" {
 		note.Tried = s.untried(pr, step, trouble)
-		if v.State != Safe {
+		if v.Reason == ReasonNew || v.State != Safe && !passing(note.Tried.Code) {
 			s.overrule(v, refusal(v.Slot, v.Standby, note.Tried.Code, note.Tried.Message, note.Tried.Hint))
 		}
 		return
@@ -175,8 +175,14 @@ func (s *settling) settleChange(pr *pair, note *PairNote, v *Verdict) {
 		return
 	}
 	note.Tried = Tried{At: s.now, Position: pr.change.Position, Snapshot: pr.change.Snapshot.OK, Code: row.Code, Message: row.Detail, Hint: row.Hint}
+	if row.Code == cluster.CodeWALMissing {
+		note.Tried.Message = sentence("it needs WAL from "+pr.change.Position.Restart.String(), row.Detail)
+	}
+	if passing(row.Code) && v.Reason != ReasonNew {
+		return
+	}
 	if v.State != Safe || withdraws(row.Code, pr.change, v.Mirror) {
-		s.overrule(v, refusal(v.Slot, v.Standby, row.Code, row.Detail, row.Hint))
+		s.overrule(v, refusal(v.Slot, v.Standby, row.Code, note.Tried.Message, row.Hint))
 	}
 }
 

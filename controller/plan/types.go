@@ -231,6 +231,7 @@ type Plan struct {
 	Verdicts   []Verdict   `json:"verdicts"` // before the outcomes
 	Conditions []Condition `json:"conditions"`
 
+	slots int    // how many are selected on the primary
 	pairs []pair // what was found of each pair, in the order of Verdicts
 }
 
