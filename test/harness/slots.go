@@ -1,0 +1,82 @@
+package harness
+
+import (
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+)
+
+// Slot is one slot as the extension shows it.
+type Slot struct {
+	cluster.Position
+	Way         string // of a mirror: how it was proven
+	Snapshot    string // valid, absent or bad: the file at restart_lsn
+	Incarnation string // of its directory
+}
+
+// Slot reads one slot of a node; the test ends where it is not there.
+func (s *Scene) Slot(n *lab.Node, name string) Slot {
+	s.T.Helper()
+	var slot Slot
+	var restart, confirmed string
+	err := n.QueryRow(s.Ctx, `SELECT restart_lsn::text, confirmed_flush_lsn::text, catalog_xmin::text::bigint,
+		coalesce((marker).way, ''), snapshot, incarnation::text FROM slotkeeper.slots() WHERE name = $1`, name).
+		Scan(&restart, &confirmed, &slot.CatalogXmin, &slot.Way, &slot.Snapshot, &slot.Incarnation)
+	if err != nil {
+		s.T.Fatalf("reading slot %s on %s: %v", name, n.Name(), err)
+	}
+	slot.Restart, err = cluster.ParseLSN(restart)
+	s.OK(err)
+	slot.Confirmed, err = cluster.ParseLSN(confirmed)
+	s.OK(err)
+	return slot
+}
+
+// Mirrored waits until a slot is SAFE on a standby at exactly the position
+// that it has on the primary now, and gives the mirror.
+func (s *Scene) Mirrored(name string, on *lab.Node) Slot {
+	s.T.Helper()
+	want := s.Slot(s.A, name).Position
+	s.Wait("the mirror of "+name+" on "+on.Name()+" to be where the slot is", func() (bool, string) {
+		s.Safe([]string{name}, on)
+		at := s.Slot(on, name).Position
+		return at == want, "it is at " + at.Restart.String() + ", " + at.Confirmed.String()
+	})
+	return s.Slot(on, name)
+}
+
+// RunEvery is Run with another longest wait between two cycles.
+func (s *Scene) RunEvery(interval time.Duration, more string) {
+	s.T.Helper()
+	d, err := s.Lab.StartDaemon(lab.DaemonOptions{Binary: Binary(s.T), Members: s.Nodes(), Interval: interval, More: more})
+	s.OK(err)
+	s.Daemon = d
+}
+
+// Cycles waits until the controller has begun and ended so many further cycles.
+func (s *Scene) Cycles(count uint64) {
+	s.T.Helper()
+	var from uint64
+	s.Wait("further cycles", func() (bool, string) {
+		doc, ok := s.Status()
+		if ok && from == 0 {
+			from = doc.Cycle
+		}
+		// One may have been under way at the first look.
+		return ok && doc.Cycle > from+count, "the controller stands still"
+	})
+}
+
+// Unproven waits until a slot is PENDING no_consistent_point on a standby, and
+// sees it stay so, with nothing of it there.
+func (s *Scene) Unproven(name string, on *lab.Node) {
+	s.T.Helper()
+	s.Verdict(name, on, plan.Pending, plan.ReasonNoConsistentPoint)
+	s.Cycles(3)
+	s.Verdict(name, on, plan.Pending, plan.ReasonNoConsistentPoint)
+	if s.Has(on, name) {
+		s.T.Errorf("%s has slot %s although nothing proves it", on.Name(), name)
+	}
+}

@@ -1,0 +1,109 @@
+package harness
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
+)
+
+// Still are settings under which a server writes no record that the test has
+// not asked for; together with Scene.Still.
+func Still() map[string]string {
+	return map[string]string{"autovacuum": "off", "checkpoint_timeout": "1h", "max_prepared_transactions": "10"}
+}
+
+// Still stops the node's background writer, which writes a record of the
+// running transactions every 15 s. From here on only CHECKPOINT does.
+func (s *Scene) Still(n *lab.Node) {
+	s.T.Helper()
+	pid, err := strconv.Atoi(s.Text(n, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'"))
+	s.OK(err)
+	s.OK(syscall.Kill(pid, syscall.SIGSTOP))
+}
+
+// Session is a session of the superuser that stays open over several statements.
+type Session struct {
+	scene *Scene
+	conn  *pgx.Conn
+}
+
+// Session opens one; it ends with the test.
+func (s *Scene) Session(n *lab.Node) *Session {
+	s.T.Helper()
+	conn, err := n.Connect(s.Ctx, "", "")
+	s.OK(err)
+	s.T.Cleanup(func() { _ = conn.Close(s.T.Context()) }) // its server may be dead
+	return &Session{scene: s, conn: conn}
+}
+
+// Exec runs statements, several divided by semicolons.
+func (e *Session) Exec(sql string) {
+	e.scene.T.Helper()
+	_, err := e.conn.PgConn().Exec(e.scene.Ctx, sql).ReadAll()
+	e.scene.OK(err)
+}
+
+// BeginIdle begins a transaction that has an id, and nothing in the WAL.
+func (e *Session) BeginIdle() {
+	e.scene.T.Helper()
+	e.Exec("BEGIN; SELECT pg_current_xact_id()")
+}
+
+func snapshots(n *lab.Node) string { return filepath.Join(n.DataDir(), "pg_logical", "snapshots") }
+
+func snapshotPath(n *lab.Node, at cluster.LSN) string {
+	return filepath.Join(snapshots(n), strings.ReplaceAll(at.String(), "/", "-")+".snap")
+}
+
+// TakeSnapshot removes the snapshot file at an LSN and gives its bytes.
+func (s *Scene) TakeSnapshot(n *lab.Node, at cluster.LSN) []byte {
+	s.T.Helper()
+	bytes, err := os.ReadFile(snapshotPath(n, at))
+	s.OK(err)
+	s.OK(os.Remove(snapshotPath(n, at)))
+	return bytes
+}
+
+// PutSnapshot writes a snapshot file as the server would.
+func (s *Scene) PutSnapshot(n *lab.Node, at cluster.LSN, bytes []byte) {
+	s.T.Helper()
+	path := snapshotPath(n, at)
+	s.OK(os.WriteFile(path+".new", bytes, 0o600))
+	if os.Geteuid() == 0 {
+		account, err := user.Lookup(lab.ServerUser)
+		s.OK(err)
+		uid, err := strconv.Atoi(account.Uid)
+		s.OK(err)
+		s.OK(os.Chown(path+".new", uid, -1))
+	}
+	s.OK(os.Rename(path+".new", path))
+}
+
+// NewestSnapshot gives the LSN and the bytes of the newest snapshot file.
+func (s *Scene) NewestSnapshot(n *lab.Node) (cluster.LSN, []byte) {
+	s.T.Helper()
+	files, err := filepath.Glob(filepath.Join(snapshots(n), "*.snap"))
+	s.OK(err)
+	var all []cluster.LSN
+	for _, file := range files {
+		at, err := cluster.ParseLSN(strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".snap"), "-", "/"))
+		s.OK(err)
+		all = append(all, at)
+	}
+	if len(all) == 0 {
+		s.T.Fatalf("%s has no snapshot file", n.Name())
+	}
+	newest := slices.Max(all)
+	bytes, err := os.ReadFile(snapshotPath(n, newest))
+	s.OK(err)
+	return newest, bytes
+}
