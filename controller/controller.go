@@ -135,16 +135,20 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 		case <-timer.C:
 		}
 		asked = append(asked, c.drainKicks()...)
-		again, err := c.Cycle(ctx)
+		next, err := c.Cycle(ctx)
 		answer(asked, err)
 		asked = nil
-		timer.Reset(c.pause(again))
+		timer.Reset(next)
 	}
 }
 
-func (c *Controller) pause(again bool) time.Duration {
-	if again {
+// pause is how long to wait before the next cycle.
+func (c *Controller) pause(todo plan.Plan) time.Duration {
+	switch {
+	case todo.Again:
 		return c.cfg.MinGap
+	case todo.Wake > 0:
+		return max(todo.Wake, c.cfg.MinGap)
 	}
 	return c.cfg.Interval
 }
@@ -196,9 +200,10 @@ func (c *Controller) Begin(ctx context.Context, term Term) error {
 	return nil
 }
 
-// Cycle observes, decides, applies, settles and publishes once. again says that
-// something moves and the next cycle should follow soon. A panic is a failed cycle.
-func (c *Controller) Cycle(ctx context.Context) (again bool, err error) {
+// Cycle observes, decides, applies, settles and publishes once, and says how
+// soon the next one should follow. A panic is a failed cycle.
+func (c *Controller) Cycle(ctx context.Context) (next time.Duration, err error) {
+	next = c.cfg.Interval
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CycleTimeout)
 	defer cancel()
 	defer func() {
@@ -211,13 +216,13 @@ func (c *Controller) Cycle(ctx context.Context) (again bool, err error) {
 	seen := c.observe(ctx)
 	todo := plan.Decide(c.deps.Now(), c.cfg.Policy, seen, c.memory)
 	if err := c.rememberFirst(ctx, todo.Memory); err != nil {
-		return false, err
+		return next, err
 	}
 	done := c.apply(ctx, todo)
 	mem, verdicts, conditions := plan.Settle(c.deps.Now(), c.cfg.Policy, seen, todo, done)
 	c.memory = mem
 	c.publish(ctx, seen, todo, verdicts, conditions)
-	return todo.Again, nil
+	return c.pause(todo), nil
 }
 
 // Plan observes and decides once and changes nothing.

@@ -54,7 +54,7 @@ func ClusterPart(mem plan.Memory, s Status) ([]byte, error) {
 	kept.RaisedAt = time.Time{}
 	kept.Standbys = map[string]plan.NodeNote{}
 	for name, note := range mem.Standbys {
-		note.ReadAt, note.Replay = time.Time{}, 0
+		note.ReadAt, note.Replay, note.OldestXmin = time.Time{}, 0, 0 // they move; a new leader reads them itself
 		kept.Standbys[name] = note
 	}
 	part := clusterPart{Version: ledgerVersion, Scope: s.Scope, Leader: s.Leader, Primary: s.Primary, Memory: kept}

@@ -1,0 +1,215 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/controller/status"
+)
+
+func (s *stage) cycle(t *testing.T) status.Status {
+	t.Helper()
+	if _, err := s.c.Cycle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	doc, ok := s.c.Status()
+	if !ok {
+		t.Fatal("the cycle published nothing")
+	}
+	return doc
+}
+
+func pairOf(doc status.Status, slot, node string) status.Standby {
+	for _, row := range doc.Slots {
+		for _, p := range row.Standbys {
+			if row.Name == slot && p.Node == node {
+				return p
+			}
+		}
+	}
+	return status.Standby{}
+}
+
+func TestFenceComesBeforeEveryOtherStep(t *testing.T) {
+	s := newStage(t)
+	s.cycle(t)
+	for name, n := range s.nodes {
+		if kinds := n.kinds(); len(kinds) == 0 || kinds[0] != plan.StepFence {
+			t.Errorf("node %s: steps %v, want the fence first", name, kinds)
+		}
+	}
+}
+
+func TestNothingIsWrittenAfterTheLeaseIsGone(t *testing.T) {
+	s := newStage(t)
+	s.nodes["a"].do = func(plan.Step) ([]cluster.Outcome, error) {
+		s.term.end() // the lease passes while the primary is being written
+		return nil, nil
+	}
+	s.cycle(t)
+	if kinds := s.nodes["a"].kinds(); len(kinds) != 1 {
+		t.Errorf("the primary was written %v, want one step only", kinds)
+	}
+	for _, name := range []string{"b", "c"} {
+		for _, kind := range s.nodes[name].kinds() {
+			if kind != plan.StepFence {
+				t.Errorf("%s got a %s after the lease was gone", name, kind)
+			}
+		}
+	}
+}
+
+func TestAFailedFenceStopsTheStepsOfItsNodeOnly(t *testing.T) {
+	s := newStage(t)
+	s.nodes["b"].do = func(step plan.Step) ([]cluster.Outcome, error) {
+		return nil, errors.New("server closed the connection")
+	}
+	s.cycle(t)
+	for _, kind := range s.nodes["b"].kinds() {
+		if kind != plan.StepFence {
+			t.Errorf("b got a %s although its fence failed", kind)
+		}
+	}
+	if !slices.Contains(s.nodes["c"].kinds(), plan.StepHold) {
+		t.Errorf("c got %v, want its hold too", s.nodes["c"].kinds())
+	}
+}
+
+func TestANodeThatHangsIsUnreachableAndTheOthersGoOn(t *testing.T) {
+	s := newStage(t)
+	s.nodes["b"].hang = true
+	for range 3 {
+		doc := s.cycle(t)
+		if p := pairOf(doc, "cdc", "b"); p.Verdict != plan.Unknown || p.Reason != plan.ReasonUnreachable {
+			t.Errorf("the hanging standby is %s %s", p.Verdict, p.Reason)
+		}
+	}
+	if kinds := s.nodes["b"].kinds(); len(kinds) != 0 {
+		t.Errorf("the hanging standby was written: %v", kinds)
+	}
+	if !slices.Contains(s.nodes["c"].kinds(), plan.StepHold) {
+		t.Error("the other standby got nothing")
+	}
+}
+
+func TestAPanicIsAFailedCycleAndNotTheEnd(t *testing.T) {
+	s := newStage(t)
+	dial := s.c.deps.Dial
+	s.c.deps.Dial = func(cluster.Member) (Node, error) { panic("a bug") }
+	if _, err := s.c.Cycle(t.Context()); err == nil || !strings.Contains(err.Error(), "a bug") {
+		t.Errorf("the panic gave %v", err)
+	}
+	s.c.deps.Dial = dial
+	s.cycle(t)
+}
+
+func TestAPanicInAStepIsThatStepsFailure(t *testing.T) {
+	s := newStage(t)
+	s.nodes["b"].do = func(plan.Step) ([]cluster.Outcome, error) { panic("a bug") }
+	s.cycle(t)
+	if !slices.Contains(s.nodes["c"].kinds(), plan.StepHold) {
+		t.Error("the other standby got nothing")
+	}
+}
+
+func TestTheLedgerIsWrittenOnTransitionsOnly(t *testing.T) {
+	s := newStage(t)
+	for name, n := range s.nodes {
+		n.read.Slots = append(n.read.Slots, fakeHold(name))
+	}
+	s.cycle(t)
+	s.cycle(t)
+	before := len(s.term.writes)
+	for i := range 20 { // positions move, verdicts do not
+		slot := fakeSlot("cdc")
+		slot.Confirmed = cluster.Some(cluster.LSN(200 + i))
+		s.nodes["a"].mu.Lock()
+		s.nodes["a"].read.Slots = []cluster.Slot{slot, fakeHold("a")}
+		s.nodes["a"].mu.Unlock()
+		s.cycle(t)
+	}
+	if more := s.term.writes[before:]; len(more) != 0 {
+		t.Errorf("moving positions alone were written to the ledger: %v", more)
+	}
+}
+
+func TestANewGenerationIsInTheLedgerBeforeAnyServerSeesIt(t *testing.T) {
+	s := newStage(t)
+	s.term.fail = errors.New("etcd is away")
+	if _, err := s.c.Cycle(t.Context()); err == nil {
+		t.Error("the cycle went on without having recorded its generation")
+	}
+	for name, n := range s.nodes {
+		if kinds := n.kinds(); len(kinds) != 0 {
+			t.Errorf("%s was written: %v", name, kinds)
+		}
+	}
+}
+
+func TestASuccessorRecallsTheGeneration(t *testing.T) {
+	s := newStage(t)
+	s.cycle(t)
+	next := newStage(t)
+	next.term.parts = s.term.parts
+	if err := next.c.Begin(t.Context(), next.term); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := next.c.memory.Generation, s.c.memory.Generation; got != want || got == 0 {
+		t.Errorf("the successor knows generation %d, its predecessor %d", got, want)
+	}
+}
+
+func TestALedgerOfANewerVersionIsRefused(t *testing.T) {
+	s := newStage(t)
+	s.term.parts[status.PartCluster] = []byte(`{"version":99}`)
+	if err := s.c.Begin(t.Context(), s.term); err == nil || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("it was taken: %v", err)
+	}
+}
+
+func TestPlanChangesNothing(t *testing.T) {
+	s := newStage(t)
+	todo, _ := s.c.Plan(t.Context())
+	if len(todo.Steps) == 0 {
+		t.Error("there is nothing to do")
+	}
+	for name, n := range s.nodes {
+		if kinds := n.kinds(); len(kinds) != 0 {
+			t.Errorf("%s was written: %v", name, kinds)
+		}
+	}
+	if len(s.term.writes) != 0 {
+		t.Errorf("the ledger was written: %v", s.term.writes)
+	}
+}
+
+func TestARequestToAFollowerSaysThatItDoesNotLead(t *testing.T) {
+	s := newStage(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.c.deps.Elector = waiting{}
+	done := make(chan error, 1)
+	go func() { done <- s.c.Run(ctx) }()
+	if err := s.c.RequestSync(t.Context()); !ErrNotLeading(err) {
+		t.Errorf("the request gave %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// waiting is an elector whose leadership never comes.
+type waiting struct{}
+
+func (waiting) Campaign(ctx context.Context) (Term, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (waiting) Load(context.Context) (map[string][]byte, error) { return nil, nil }

@@ -1,0 +1,180 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+)
+
+// The fakes stand for faults that no real server gives at a chosen moment: a
+// lease that ends between two steps, a node that answers nothing for ever.
+
+type fakeSource []string
+
+func (s fakeSource) Topology(context.Context) (cluster.Topology, error) {
+	var t cluster.Topology
+	for _, name := range s {
+		t.Members = append(t.Members, cluster.Member{Name: name, Conninfo: "host=" + name})
+	}
+	return t, nil
+}
+
+type fakeNode struct {
+	mu    sync.Mutex
+	read  plan.NodeRead
+	err   error
+	hang  bool
+	steps []plan.Step
+	do    func(plan.Step) ([]cluster.Outcome, error)
+}
+
+func (n *fakeNode) Read(ctx context.Context) (plan.NodeRead, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.hang {
+		n.mu.Unlock()
+		<-ctx.Done()
+		n.mu.Lock()
+		return plan.NodeRead{}, ctx.Err()
+	}
+	return n.read, n.err
+}
+
+func (n *fakeNode) Snapshots(context.Context, []cluster.LSN) (map[cluster.LSN][]byte, error) {
+	return map[cluster.LSN][]byte{}, nil
+}
+
+func (n *fakeNode) Do(_ context.Context, s plan.Step) ([]cluster.Outcome, error) {
+	n.mu.Lock()
+	n.steps = append(n.steps, s)
+	do := n.do
+	n.mu.Unlock()
+	if do != nil {
+		return do(s)
+	}
+	return nil, nil
+}
+
+func (n *fakeNode) Close() {}
+
+func (n *fakeNode) kinds() []plan.StepKind {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var kinds []plan.StepKind
+	for _, s := range n.steps {
+		kinds = append(kinds, s.Kind)
+	}
+	return kinds
+}
+
+type fakeTerm struct {
+	mu     sync.Mutex
+	valid  bool
+	ctx    context.Context
+	parts  map[string][]byte
+	writes []string
+	fail   error
+}
+
+func newFakeTerm(t *testing.T) *fakeTerm {
+	return &fakeTerm{valid: true, ctx: t.Context(), parts: map[string][]byte{}}
+}
+
+func (f *fakeTerm) Epoch() cluster.Epoch     { return 7 }
+func (f *fakeTerm) Store() string            { return "store" }
+func (f *fakeTerm) Context() context.Context { return f.ctx }
+
+func (f *fakeTerm) Valid(time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.valid
+}
+
+func (f *fakeTerm) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.valid = false
+}
+
+func (f *fakeTerm) Load(context.Context) (map[string][]byte, error) { return f.parts, nil }
+
+func (f *fakeTerm) Save(_ context.Context, part string, value []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fail != nil {
+		return f.fail
+	}
+	f.parts[part] = value
+	f.writes = append(f.writes, part)
+	return nil
+}
+
+func (f *fakeTerm) Resign(context.Context) error { return nil }
+
+const fakeSystem = cluster.SystemID(42)
+
+func fakeServer(standby bool) plan.NodeRead {
+	n := cluster.Node{
+		SystemID: fakeSystem, Timeline: 1, InRecovery: standby, WalLevel: "logical", MaxSlots: 10,
+		Protocol: 1, Library: "1.0", Script: "1.0", ServerVersion: 150000, Feedback: true,
+	}
+	if standby {
+		n.Receive, n.Replay = cluster.Some(cluster.LSN(1000)), cluster.Some(cluster.LSN(1000))
+	} else {
+		n.Insert, n.Flush = cluster.Some(cluster.LSN(1000)), cluster.Some(cluster.LSN(1000))
+	}
+	return plan.NodeRead{Node: n}
+}
+
+func fakeSlot(name string) cluster.Slot {
+	return cluster.Slot{
+		Name: name, Kind: cluster.Logical, Plugin: "test_decoding", Database: "db", DatabaseOID: 5, WALok: true, Saved: true,
+		Restart: cluster.Some(cluster.LSN(100)), Confirmed: cluster.Some(cluster.LSN(200)),
+		CatalogXmin: cluster.Some(cluster.XID(700)), EffectiveCatalogXmin: cluster.Some(cluster.XID(700)),
+		Snapshot: cluster.SnapshotValid, Incarnation: cluster.Incarnation{Inode: 9, Birth: cluster.Some(time.Unix(1, 0))},
+	}
+}
+
+func fakeHold(node string) cluster.Slot {
+	return cluster.Slot{
+		Name: cluster.HoldName, Kind: cluster.Physical, Saved: true,
+		CatalogXmin: cluster.Some(cluster.XID(700)), EffectiveCatalogXmin: cluster.Some(cluster.XID(700)),
+		Marker: &cluster.Marker{
+			Version: 1, Kind: cluster.MarkHold, Scope: "shop", Store: "store", SystemID: fakeSystem, Timeline: 1, Generation: 1, Way: node,
+		},
+	}
+}
+
+// stage is a controller over fakes: primary a with one slot, standbys b and c.
+type stage struct {
+	c     *Controller
+	nodes map[string]*fakeNode
+	term  *fakeTerm
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{term: newFakeTerm(t), nodes: map[string]*fakeNode{
+		"a": {read: fakeServer(false)}, "b": {read: fakeServer(true)}, "c": {read: fakeServer(true)},
+	}}
+	s.nodes["a"].read.Slots = []cluster.Slot{fakeSlot("cdc")}
+	s.c = New(Config{
+		Policy:   plan.Policy{Scope: "shop", Owner: "test", Include: []plan.Match{{Name: "*"}}, Interval: time.Second},
+		Interval: time.Second, MinGap: time.Millisecond, ReadTimeout: 200 * time.Millisecond, CycleTimeout: 5 * time.Second,
+	}, Deps{
+		Source: fakeSource{"a", "b", "c"},
+		Dial:   func(m cluster.Member) (Node, error) { return s.nodes[m.Name], nil },
+		Logger: hclog.NewNullLogger(),
+	})
+	t.Cleanup(s.c.Close)
+	if err := s.c.Begin(t.Context(), s.term); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
