@@ -64,10 +64,12 @@ typedef struct CompatSnapshotHeader
  * ReplicationSlotAcquire a third argument, 17 and 19 give ReplicationSlotCreate
  * more of them, and 19 replaces active_pid.
  */
+#include "access/transam.h"
 #include "funcapi.h"
 #include "port/pg_crc32c.h"
 #include "replication/slot.h"
 #include "storage/lock.h"
+#include "storage/lwlock.h"
 #include "storage/spin.h"
 
 /* slot.c: ReplicationSlotOnDisk. The checksum covers all from version on. */
@@ -133,6 +135,18 @@ static inline void
 compat_slot_clear_invalidated(ReplicationSlotPersistentData *data)
 {
 	data->invalidated_at = InvalidXLogRecPtr;
+}
+
+/* The oldest transaction id that any database still has; 17 renames the struct. */
+static inline TransactionId
+compat_oldest_xid(void)
+{
+	TransactionId oldest;
+
+	LWLockAcquire(XidGenLock, LW_SHARED);
+	oldest = ShmemVariableCache->oldestXid;
+	LWLockRelease(XidGenLock);
+	return oldest;
 }
 
 static inline void

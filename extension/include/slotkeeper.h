@@ -29,7 +29,7 @@ typedef struct Incarnation
 	TimestampTz birth;
 } Incarnation;
 
-/* Of pg_replslot/<name>; false where there is no such directory. */
+/* Of pg_replslot/<name>; false where there is no such directory, or it cannot be seen. */
 extern bool incarnation_of(const char *slot_name, Incarnation *result);
 
 /* Whether nothing shows that a and b are different directories. */
@@ -53,7 +53,7 @@ typedef enum TextFileState
 	TEXTFILE_OK
 } TextFileState;
 
-/* Reads path; an empty file is absent. title is its first line. */
+/* Reads path; an empty file is absent, an unreadable one damaged. title is its first line. */
 extern TextFileState textfile_read(const char *path, const char *title, TextFile *result);
 
 /* The value of key, or NULL. */

@@ -217,16 +217,21 @@ set_both(TransactionId xid)
 /*
  * The look at the witnesses and the setting are one step: nobody can advance
  * and publish in between. A slot that was another one before or after the step
- * is no witness.
+ * is no witness. On a standby there is none: there only what is older than every
+ * database is refused, since no slot can need it and after a promotion it would
+ * stop vacuum for good.
  */
 static void
 look_and_lower(HoldCall *call)
 {
 	TransactionId current = MyReplicationSlot->data.catalog_xmin;
+	TransactionId oldest = compat_oldest_xid();
 	bool	   *known = palloc0(sizeof(bool) * (call->nwants + 1));
 
 	for (int i = 0; i < call->nwants; i++)
-		known[i] = call->wants[i].has_slot && (call->in_recovery || is_incarnation(&call->wants[i]));
+		known[i] = call->wants[i].has_slot &&
+			!TransactionIdPrecedes(call->wants[i].catalog_xmin, oldest) &&
+			(call->in_recovery || is_incarnation(&call->wants[i]));
 
 	LWLockAcquire(ReplicationSlotControlLock, LW_EXCLUSIVE);
 	for (int i = 0; i < call->nwants; i++)
@@ -302,8 +307,15 @@ save_if_needed(HoldCall *call)
 	SlotLook	look;
 
 	look_at(MyReplicationSlot, &look);
-	if (!statefile_holds(&look, NULL))
-		(void) slot_save(&call->save_error);
+	if (!statefile_holds(&look, NULL) && !slot_save(&call->save_error))
+		return;
+
+	/* a raise that was killed between its save and its last step */
+	if (look.effective_catalog_xmin != look.data.catalog_xmin)
+	{
+		set_both(look.data.catalog_xmin);
+		publish();
+	}
 }
 
 /* A want is held where both memory and the file, read back, pin it now. */
@@ -312,16 +324,21 @@ answer(HoldCall *call)
 {
 	SlotLook	look;
 	TransactionId pinned;
+	TransactionId oldest;
 
 	look_at(MyReplicationSlot, &look);
 	pinned = pinned_by(&look);
+	oldest = compat_oldest_xid();
 	for (int i = 0; i < call->nrows; i++)
 	{
 		Outcome    *row = &call->rows[i];
 		const Want *want = i < call->nwants ? &call->wants[i] : NULL;
 
 		row->catalog_xmin = look.data.catalog_xmin;
-		if (want != NULL && !call->satisfied[i])
+		if (want != NULL && !call->satisfied[i] && TransactionIdPrecedes(want->catalog_xmin, oldest))
+			outcome_is(row, "not_pinned", "catalog_xmin %u is older than the oldest transaction id of all databases, %u.",
+					   want->catalog_xmin, oldest);
+		else if (want != NULL && !call->satisfied[i])
 			outcome_is(row, "not_pinned", want->has_slot ?
 					   "The hold pins from %u on, and slot \"%s\" does not pin %u itself any more." :
 					   "The hold pins from %u on%.0s, not from %u.",

@@ -27,15 +27,8 @@ incarnation_of(const char *slot_name, Incarnation *result)
 
 	memset(result, 0, sizeof(*result));
 	snprintf(path, sizeof(path), "pg_replslot/%s", slot_name);
-	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) != 0)
-	{
-		if (errno == ENOENT)
-			return false;
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not stat directory \"%s\": %m", path)));
-	}
-	if (!S_ISDIR(st.stx_mode))
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) != 0 ||
+		!S_ISDIR(st.stx_mode))
 		return false;
 
 	result->inode = st.stx_ino;

@@ -31,36 +31,26 @@ checksum(const char *bytes, size_t len)
 	return crc;
 }
 
-/* The file's bytes, NUL-terminated; NULL where it is missing or empty, too long counts as damaged. */
-static char *
-read_whole(const char *path, size_t *len)
+/*
+ * The file's bytes, NUL-terminated; NULL where there is none. One that cannot be
+ * read is damaged, not an error: it must not hide the other slots.
+ */
+static TextFileState
+read_whole(const char *path, char **bytes, size_t *len)
 {
-	char	   *bytes;
-	int			fd;
+	int			fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
 	ssize_t		n;
 
-	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
 	if (fd < 0)
-	{
-		/* ENOTDIR, ELOOP and the like are no file of ours either */
-		if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
-			return NULL;
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not open file \"%s\": %m", path)));
-	}
-	bytes = palloc(TEXTFILE_MAX_SIZE + 1);
-	n = read(fd, bytes, TEXTFILE_MAX_SIZE);
-	if (n < 0 && errno == EISDIR)
-		n = 0;
-	if (n < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not read file \"%s\": %m", path)));
+		return errno == ENOENT ? TEXTFILE_ABSENT : TEXTFILE_DAMAGED;
+	*bytes = palloc(TEXTFILE_MAX_SIZE + 1);
+	n = read(fd, *bytes, TEXTFILE_MAX_SIZE);
 	CloseTransientFile(fd);
+	if (n < 0)
+		return TEXTFILE_DAMAGED;
 	*len = n;
-	bytes[n] = '\0';
-	return n == 0 ? NULL : bytes;
+	(*bytes)[n] = '\0';
+	return n == 0 ? TEXTFILE_ABSENT : TEXTFILE_OK;
 }
 
 /* Cuts the checksum line off; false where it is missing or wrong. */
@@ -84,11 +74,12 @@ textfile_read(const char *path, const char *title, TextFile *result)
 {
 	size_t		len;
 	char	   *line;
-	char	   *bytes = read_whole(path, &len);
+	char	   *bytes;
+	TextFileState state = read_whole(path, &bytes, &len);
 
 	memset(result, 0, sizeof(*result));
-	if (bytes == NULL)
-		return TEXTFILE_ABSENT;
+	if (state != TEXTFILE_OK)
+		return state;
 	if (!checksum_holds(bytes, len))
 		return TEXTFILE_DAMAGED;
 

@@ -13,6 +13,8 @@ is "there is no slot then" "$(q b "SELECT count(*) FROM pg_replication_slots")" 
 
 is "the slot itself is the witness on the primary" "$(hold a 1 "$(wants a s1)")" "s1|held"
 is "a standby is set without a witness" "$(hold b 1 "$(wants a s1)")" "s1|held"
+like "but not with what no database has any more" \
+	"$(q b "SELECT name, code, detail FROM slotkeeper.hold($(fence), 1, ARRAY[('3', 's9', '(1,)')]::slotkeeper.want[], NULL)")" "s9\|not_pinned\|.*older"
 is "made" "$(apply b "$c")" "s1|made"
 is "the same again" "$(apply b "$c")" "s1|unchanged"
 is "all three fields are the primary's" \

@@ -86,6 +86,19 @@ for i in 1 2 3 4 5; do
 	q b "SELECT * FROM slotkeeper.drop($(fence), '{s1,s2,s3,s4,s5,s6}')" >/dev/null
 done
 
+# --- a terminated session on the way
+started=$(q b "SELECT pg_postmaster_start_time()")
+for i in $(seq 1 10); do
+	apply b "$(changes a s1 s2 s3 s4 s5 s6)" >/dev/null 2>&1 &
+	caller=$!
+	q b "SELECT pg_sleep(random() * 0.05)" "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%slotkeeper.apply(%' AND pid <> pg_backend_pid()" >/dev/null
+	wait $caller || true
+	bad=$(q b "SELECT name FROM slotkeeper.slots() WHERE name LIKE 's_' AND ((marker).kind IS DISTINCT FROM 'mirror' OR restart_lsn IS NULL OR temporary OR active_pid IS NOT NULL)")
+	if [ -n "$bad" ]; then is "termination $i leaves whole slots or none" "$bad" ""; fi
+	q b "SELECT * FROM slotkeeper.drop($(fence), '{s1,s2,s3,s4,s5,s6}')" >/dev/null
+done
+is "10 terminations leave whole slots or none, and the server" "$(q b "SELECT pg_postmaster_start_time()")" "$started"
+
 # --- kill -9 in the middle, 20 times
 all=$(changes a s1 s2 s3 s4 s5 s6)
 for i in $(seq 1 20); do
