@@ -2,7 +2,6 @@ package commands
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,6 +63,14 @@ func TestBesideTheDaemon(t *testing.T) {
 	if got := s.slots(s.B); !slices.Contains(got, "cdc") {
 		t.Errorf("a refused uninstall removed the mirror: %v", got)
 	}
+	s.want(1, "run", "address already in use")
+	r := harness.Command(t, s.Ctx, "run", "--config", s.config, "--http-listen", "")
+	if r.Code != 5 || !strings.Contains(r.Stderr, "data_dir is in use") {
+		t.Errorf("a second daemon: exit code %d: %s", r.Code, r.Stderr)
+	}
+	// A stopped daemon has given its leadership back: nobody waits for it.
+	s.StopDaemon()
+	s.want(0, "sync", "2 of 2 pairs")
 }
 
 func TestWithoutTheDaemon(t *testing.T) {
@@ -182,19 +189,4 @@ func TestVerifyNamesALostSlot(t *testing.T) {
 		return state == "lost", state
 	})
 	s.want(3, "verify", "cdc", "no", "it is invalidated (wal_removed)")
-}
-
-// A stopped daemon has given its leadership back: the next one need not wait.
-func TestASecondDaemonIsTurnedAway(t *testing.T) {
-	s := begin(t, 1)
-	s.want(1, "run", "address already in use")
-	r := harness.Command(t, s.Ctx, "run", "--config", s.config, "--http-listen", "")
-	if r.Code != 5 || !strings.Contains(r.Stderr, "data_dir is in use") {
-		t.Errorf("exit code %d: %s", r.Code, r.Stderr)
-	}
-	s.StopDaemon()
-	if _, err := os.Stat(s.config); err != nil {
-		t.Fatal(err)
-	}
-	s.want(0, "sync")
 }
