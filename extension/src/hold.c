@@ -10,16 +10,10 @@
 
 #include "access/transam.h"
 #include "access/xlog.h"
-#include "miscadmin.h"
 #include "storage/lwlock.h"
-#include "storage/procarray.h"
-#include "storage/spin.h"
 #include "utils/pg_lsn.h"
 
-#include "slotkeeper.h"
-
-/* The aggregate follows at once; on some minors a concurrent update can be lost. */
-#define AGGREGATE_TRIES 100
+#include "hold.h"
 
 PG_FUNCTION_INFO_V1(slotkeeper_hold);
 
@@ -38,49 +32,11 @@ typedef struct HoldCall
 	char	   *save_error;
 } HoldCall;
 
-static bool
-not_after(TransactionId a, TransactionId x)
-{
-	return TransactionIdIsNormal(a) && !TransactionIdFollows(a, x);
-}
-
 static void
 make_older(TransactionId *oldest, TransactionId x)
 {
 	if (!TransactionIdIsValid(*oldest) || TransactionIdPrecedes(x, *oldest))
 		*oldest = x;
-}
-
-/* A hold that somebody connected to, or that lost its WAL, proves nothing. */
-static bool
-is_untouched(const SlotLook *look)
-{
-	return LookIsPhysical(look) && look->data.persistency == RS_PERSISTENT &&
-		look->invalidated == NULL && look->data.restart_lsn == InvalidXLogRecPtr &&
-		!TransactionIdIsValid(look->data.xmin) &&
-		(look->active_pid == 0 || look->active_pid == MyProcPid);
-}
-
-bool
-hold_pins(const Fence *fence, TransactionId x, int64 *generation, char **why)
-{
-	SlotLook	look;
-	Marker		marker;
-
-	if (!look_at_slot(HOLD_NAME, &look))
-		*why = pstrdup("There is no slot " HOLD_NAME " here.");
-	else if (!marker_is_ours(HOLD_NAME, fence, &marker) || marker.kind != MARKER_HOLD)
-		*why = pstrdup("The slot " HOLD_NAME " here has no marker of this controller.");
-	else if (!is_untouched(&look))
-		*why = pstrdup("The slot " HOLD_NAME " here is used by somebody else.");
-	else if (!not_after(look.data.catalog_xmin, x) || !not_after(look.effective_catalog_xmin, x))
-		*why = psprintf("The slot " HOLD_NAME " here pins from %u on, not from %u.", look.data.catalog_xmin, x);
-	else if (statefile_holds(&look, why))
-	{
-		*generation = marker.generation;
-		return true;
-	}
-	return false;
 }
 
 static void
@@ -109,20 +65,6 @@ make_hold(HoldCall *call)
 				 errmsg("could not save slot \"%s\": %s", HOLD_NAME, why)));
 }
 
-/* The later of memory and disk: only that is pinned whatever happens. */
-static TransactionId
-pinned_by(const SlotLook *look)
-{
-	ReplicationSlotPersistentData file;
-
-	if (!statefile_read(HOLD_NAME, &file, NULL) ||
-		!TransactionIdIsNormal(file.catalog_xmin) ||
-		!TransactionIdIsNormal(look->effective_catalog_xmin))
-		return InvalidTransactionId;
-	return TransactionIdFollows(file.catalog_xmin, look->effective_catalog_xmin) ?
-		file.catalog_xmin : look->effective_catalog_xmin;
-}
-
 /* Takes the existing hold in hand; false where it must not be used. */
 static bool
 take_existing(HoldCall *call)
@@ -139,16 +81,16 @@ take_existing(HoldCall *call)
 		return false;
 	}
 	if (call->generation < marker.generation ||
-		(!is_untouched(&look) && call->generation == marker.generation))
+		(!hold_is_untouched(&look) && call->generation == marker.generation))
 	{
 		all_rows(call, "not_pinned",
 				 psprintf("The hold here is of generation " INT64_FORMAT ", the caller's is " INT64_FORMAT "%s.",
 						  marker.generation, call->generation,
-						  is_untouched(&look) ? "" : ", and somebody has used it since"),
+						  hold_is_untouched(&look) ? "" : ", and somebody has used it since"),
 				 "Begin a new generation.");
 		return false;
 	}
-	if (!is_untouched(&look))
+	if (!hold_is_untouched(&look))
 	{
 		hand_drop();
 		make_hold(call);
@@ -156,7 +98,7 @@ take_existing(HoldCall *call)
 	}
 	marker_init(&marker, MARKER_HOLD, call->fence, call->generation);
 	(void) marker_write(HOLD_NAME, &marker);
-	call->pinned = pinned_by(&look);
+	call->pinned = hold_pinned_by(&look);
 	return true;
 }
 
@@ -192,7 +134,7 @@ witnessed(const Want *want)
 		return false;
 	look_at(slot, &look);
 	return !LookIsPhysical(&look) && look.invalidated == NULL &&
-		not_after(look.effective_catalog_xmin, want->catalog_xmin);
+		xid_not_after(look.effective_catalog_xmin, want->catalog_xmin);
 }
 
 static bool
@@ -201,17 +143,6 @@ is_incarnation(const Want *want)
 	Incarnation now;
 
 	return incarnation_of(NameStr(want->slot), &now) && incarnation_same(&now, &want->source);
-}
-
-static void
-set_both(TransactionId xid)
-{
-	ReplicationSlot *slot = MyReplicationSlot;
-
-	SpinLockAcquire(&slot->mutex);
-	slot->data.catalog_xmin = xid;
-	slot->effective_catalog_xmin = xid;
-	SpinLockRelease(&slot->mutex);
 }
 
 /*
@@ -238,84 +169,20 @@ look_and_lower(HoldCall *call)
 	{
 		Want	   *want = &call->wants[i];
 
-		call->satisfied[i] = not_after(call->pinned, want->catalog_xmin) ||
+		call->satisfied[i] = xid_not_after(call->pinned, want->catalog_xmin) ||
 			(known[i] && (call->in_recovery || witnessed(want)));
 		if (call->satisfied[i])
 			make_older(&call->target, want->catalog_xmin);
 	}
 	if (TransactionIdIsValid(call->target) &&
 		(!TransactionIdIsValid(current) || TransactionIdPrecedes(call->target, current)))
-		set_both(call->target);
+		hold_set(call->target);
 	LWLockRelease(ReplicationSlotControlLock);
 
 	for (int i = 0; i < call->nwants; i++)
 		if (call->satisfied[i] && known[i] && !call->in_recovery &&
-			!not_after(call->pinned, call->wants[i].catalog_xmin))
+			!xid_not_after(call->pinned, call->wants[i].catalog_xmin))
 			call->satisfied[i] = is_incarnation(&call->wants[i]);
-}
-
-/* Recomputes until the aggregate that vacuum looks at has followed. */
-static void
-publish(void)
-{
-	TransactionId mine = MyReplicationSlot->effective_catalog_xmin;
-	TransactionId all;
-
-	for (int tries = 0; tries < AGGREGATE_TRIES; tries++)
-	{
-		ReplicationSlotsComputeRequiredXmin(false);
-		ProcArrayGetReplicationSlotXmin(NULL, &all);
-		if (!TransactionIdIsValid(mine) || not_after(all, mine))
-			return;
-		CHECK_FOR_INTERRUPTS();
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_INTERNAL_ERROR),
-			 errmsg("the slots' catalog_xmin does not follow that of slot \"%s\"", HOLD_NAME),
-			 errdetail("It is %u, the slot's is %u.", all, mine)));
-}
-
-/*
- * Disk first, then effective: after a crash the hold must not be older than what
- * vacuum has removed. The old value is back when the save fails.
- */
-static void
-raise_hold(HoldCall *call)
-{
-	ReplicationSlot *slot = MyReplicationSlot;
-	TransactionId old = slot->data.catalog_xmin;
-	volatile bool saved = false;
-
-	SpinLockAcquire(&slot->mutex);
-	slot->data.catalog_xmin = call->target;
-	SpinLockRelease(&slot->mutex);
-	PG_TRY();
-	{
-		saved = slot_save(&call->save_error);
-	}
-	PG_FINALLY();
-	{
-		set_both(saved ? call->target : old);
-	}
-	PG_END_TRY();
-	publish();
-}
-
-static void
-save_if_needed(HoldCall *call)
-{
-	SlotLook	look;
-
-	look_at(MyReplicationSlot, &look);
-	if (!statefile_holds(&look, NULL) && !slot_save(&call->save_error))
-		return;
-
-	/* a raise that was killed between its save and its last step */
-	if (look.effective_catalog_xmin != look.data.catalog_xmin)
-	{
-		set_both(look.data.catalog_xmin);
-		publish();
-	}
 }
 
 /* A want is held where both memory and the file, read back, pin it now. */
@@ -327,7 +194,7 @@ answer(HoldCall *call)
 	TransactionId oldest;
 
 	look_at(MyReplicationSlot, &look);
-	pinned = pinned_by(&look);
+	pinned = hold_pinned_by(&look);
 	oldest = compat_oldest_xid();
 	for (int i = 0; i < call->nrows; i++)
 	{
@@ -343,7 +210,7 @@ answer(HoldCall *call)
 					   "The hold pins from %u on, and slot \"%s\" does not pin %u itself any more." :
 					   "The hold pins from %u on%.0s, not from %u.",
 					   look.data.catalog_xmin, NameStr(want->slot), want->catalog_xmin);
-		else if (want != NULL ? not_after(pinned, want->catalog_xmin) : call->save_error == NULL)
+		else if (want != NULL ? xid_not_after(pinned, want->catalog_xmin) : call->save_error == NULL)
 			outcome_is(row, "held", call->save_error ? "%s" : NULL, call->save_error);
 		else
 			outcome_is(row, "save_failed", "%s", call->save_error ? call->save_error : "The state file does not follow.");
@@ -366,12 +233,12 @@ hold_work(void *arg)
 	}
 	count_mirrors(call);
 	look_and_lower(call);
-	publish();
+	hold_publish();
 	if (TransactionIdIsValid(call->target) &&
 		TransactionIdFollows(call->target, MyReplicationSlot->data.catalog_xmin))
-		raise_hold(call);
+		hold_raise(call->target, &call->save_error);
 	else
-		save_if_needed(call);
+		hold_save(&call->save_error);
 	answer(call);
 	hand_let_go();
 }
