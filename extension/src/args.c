@@ -7,150 +7,13 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/transam.h"
-#include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_lsn.h"
-#include "utils/typcache.h"
 
-#include "slotkeeper.h"
-
-#define TEXT_MAX 255
-
-/* A composite value taken apart; what names it in messages. */
-typedef struct Row
-{
-	const char *what;
-	const char *const *fields;
-	Datum		values[16];
-	bool		nulls[16];
-} Row;
-
-static void
-bad_value(const char *what, const char *field, const char *detail)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid value for %s.%s", what, field),
-			 errdetail_internal("%s", detail)));
-}
-
-static void
-row_open(Row *row, Datum composite, const char *what, const char *const *fields,
-		 const Oid *types, int n)
-{
-	HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
-	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
-											  HeapTupleHeaderGetTypMod(header));
-	HeapTupleData tuple;
-	bool		fits = desc->natts == n;
-
-	/* somebody may have altered the type; types[i] Invalid: any composite */
-	for (int i = 0; fits && i < n; i++)
-		fits = !TupleDescAttr(desc, i)->attisdropped &&
-			(types[i] == InvalidOid || TupleDescAttr(desc, i)->atttypid == types[i]);
-	if (!fits)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type slotkeeper.%s is not as this library knows it", what),
-				 errhint("Drop the extension slotkeeper and create it again.")));
-
-	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
-	ItemPointerSetInvalid(&tuple.t_self);
-	tuple.t_tableOid = InvalidOid;
-	tuple.t_data = header;
-	row->what = what;
-	row->fields = fields;
-	heap_deform_tuple(&tuple, desc, row->values, row->nulls);
-	ReleaseTupleDesc(desc);
-}
-
-static Datum
-row_get(const Row *row, int i)
-{
-	if (row->nulls[i])
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s.%s must not be null", row->what, row->fields[i])));
-	return row->values[i];
-}
-
-/*
- * Printable ASCII: it goes into files of one line per value, which sessions of
- * databases with other encodings read.
- */
-static char *
-row_text(const Row *row, int i)
-{
-	char	   *value = TextDatumGetCString(row_get(row, i));
-
-	if (*value == '\0')
-		bad_value(row->what, row->fields[i], "It must not be empty.");
-	if (strlen(value) > TEXT_MAX)
-		bad_value(row->what, row->fields[i], "It must not be longer than 255 bytes.");
-	for (const char *p = value; *p != '\0'; p++)
-		if (*p < 0x20 || *p >= 0x7f)
-			bad_value(row->what, row->fields[i], "It must hold printable ASCII characters only.");
-	return value;
-}
-
-static uint64
-row_uint64(const Row *row, int i)
-{
-	char	   *value = TextDatumGetCString(row_get(row, i));
-	size_t		len = strlen(value);
-	uint64		number;
-
-	errno = 0;
-	number = strtou64(value, NULL, 10);
-	if (len == 0 || len > 20 || strspn(value, "0123456789") != len || errno != 0)
-		bad_value(row->what, row->fields[i], "It must be a decimal number of 64 bits.");
-	return number;
-}
-
-static TransactionId
-row_xid(const Row *row, int i)
-{
-	TransactionId xid = DatumGetTransactionId(row_get(row, i));
-
-	if (!TransactionIdIsNormal(xid))
-		bad_value(row->what, row->fields[i],
-				  "0, 1 and 2 are special transaction ids and never a catalog_xmin.");
-	return xid;
-}
-
-static XLogRecPtr
-row_lsn(const Row *row, int i)
-{
-	XLogRecPtr	lsn = DatumGetLSN(row_get(row, i));
-
-	if (lsn == InvalidXLogRecPtr)
-		bad_value(row->what, row->fields[i], "0/0 is never a position.");
-	return lsn;
-}
-
-static void
-row_name(const Row *row, int i, NameData *result)
-{
-	namestrcpy(result, NameStr(*DatumGetName(row_get(row, i))));
-}
-
-static void
-row_incarnation(const Row *parent, int i, Incarnation *result)
-{
-	static const char *const fields[] = {"inode", "birth"};
-	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
-	Row			row;
-
-	row_open(&row, row_get(parent, i), "incarnation", fields, types, lengthof(fields));
-	result->inode = row_uint64(&row, 0);
-	result->has_birth = !row.nulls[1];
-	result->birth = result->has_birth ? DatumGetTimestampTz(row.values[1]) : 0;
-}
+#include "row.h"
 
 static Datum
 arg_get(FunctionCallInfo fcinfo, int argno, const char *what)
@@ -175,12 +38,12 @@ arg_fence(FunctionCallInfo fcinfo, int argno, Fence *result)
 	result->store = row_text(&row, 1);
 	result->epoch = DatumGetInt64(row_get(&row, 2));
 	if (result->epoch < 1)
-		bad_value("fence", "epoch", "An epoch is 1 or more.");
+		row_bad_value("fence", "epoch", "An epoch is 1 or more.");
 	result->owner = row_text(&row, 3);
 	result->system_identifier = row_uint64(&row, 4);
 	timeline = DatumGetInt64(row_get(&row, 5));
 	if (timeline < 1 || timeline > PG_UINT32_MAX)
-		bad_value("fence", "timeline", "A timeline is a number from 1 to 4294967295.");
+		row_bad_value("fence", "timeline", "A timeline is a number from 1 to 4294967295.");
 	result->timeline = (TimeLineID) timeline;
 }
 
@@ -261,22 +124,22 @@ decode_change(Datum value, Change *c)
 	row_name(&row, 0, &c->name);
 	row_name(&row, 1, &c->plugin);
 	if (NameStr(c->plugin)[0] == '\0')
-		bad_value("change", "plugin", "A logical slot has an output plugin.");
+		row_bad_value("change", "plugin", "A logical slot has an output plugin.");
 	c->database = DatumGetObjectId(row_get(&row, 2));
 	if (!OidIsValid(c->database))
-		bad_value("change", "database_oid", "A logical slot belongs to a database.");
+		row_bad_value("change", "database_oid", "A logical slot belongs to a database.");
 	c->two_phase = DatumGetBool(row_get(&row, 3));
 	c->two_phase_at = row.nulls[4] ? InvalidXLogRecPtr : DatumGetLSN(row.values[4]);
 	c->restart_lsn = row_lsn(&row, 5);
 	c->confirmed_flush = row_lsn(&row, 6);
 	if (c->restart_lsn > c->confirmed_flush)
-		bad_value("change", "restart_lsn", "It is never after confirmed_flush_lsn.");
+		row_bad_value("change", "restart_lsn", "It is never after confirmed_flush_lsn.");
 	c->catalog_xmin = row_xid(&row, 7);
 	c->snapshot = row.nulls[8] ? NULL : DatumGetByteaPP(row.values[8]);
 	row_incarnation(&row, 9, &c->source);
 	c->resume = row.nulls[10] ? NULL : TextDatumGetCString(row.values[10]);
 	if (strcmp(NameStr(c->name), HOLD_NAME) == 0 || strcmp(NameStr(c->name), WAL_HOLD_NAME) == 0)
-		bad_value("change", "name", "That name is reserved for slotkeeper's own slots.");
+		row_bad_value("change", "name", "That name is reserved for slotkeeper's own slots.");
 }
 
 Change *
