@@ -107,3 +107,11 @@ func (s *Scene) NewestSnapshot(n *lab.Node) (cluster.LSN, []byte) {
 	s.OK(err)
 	return newest, bytes
 }
+
+// Current is the end of what a primary has flushed.
+func (s *Scene) Current(n *lab.Node) cluster.LSN {
+	s.T.Helper()
+	at, err := n.CurrentLSN(s.Ctx)
+	s.OK(err)
+	return at
+}
