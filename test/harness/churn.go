@@ -34,7 +34,9 @@ func (s *Scene) Churn(n *lab.Node) {
 	END $$`)
 }
 
-// VacuumCatalogs removes from the catalogs what nothing pins.
+// VacuumCatalogs removes from the catalogs what nothing pins, and flushes the
+// WAL of it: a VACUUM that has no transaction id leaves that to others, and a
+// standby would not have it when the primary is killed.
 func (s *Scene) VacuumCatalogs(n *lab.Node) {
 	s.T.Helper()
 	var names []string
@@ -42,6 +44,7 @@ func (s *Scene) VacuumCatalogs(n *lab.Node) {
 		names = append(names, "pg_catalog.pg_"+name)
 	}
 	s.Exec(n, "VACUUM "+strings.Join(names, ", "))
+	s.Exec(n, "SELECT pg_switch_wal()")
 }
 
 // Pass has the consumer of a slot (in the plugin test_decoding) confirm all there

@@ -1,0 +1,73 @@
+package harness
+
+import (
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
+)
+
+// Incarnation names the directory of a slot: another one after it was dropped
+// and made again.
+func (s *Scene) Incarnation(n *lab.Node, slot string) string {
+	s.T.Helper()
+	return s.Text(n, fmt.Sprintf("SELECT incarnation FROM slotkeeper.slots() WHERE name = '%s'", slot))
+}
+
+// Generation is that of a marked slot; 0 where it is not there or has no marker.
+func (s *Scene) Generation(n *lab.Node, slot string) int {
+	s.T.Helper()
+	generation, err := strconv.Atoi(s.Text(n, fmt.Sprintf(
+		"SELECT coalesce(max((marker).generation), 0) FROM slotkeeper.slots() WHERE name = '%s'", slot)))
+	s.OK(err)
+	return generation
+}
+
+// FeedbackPins waits until the physical slot of a standby on the primary pins
+// catalog rows, or pins none.
+func (s *Scene) FeedbackPins(standby *lab.Node, pins bool) {
+	s.T.Helper()
+	s.Wait(fmt.Sprintf("feedback of %s to pin rows: %t", standby.Name(), pins), func() (bool, string) {
+		xmin := s.Text(s.A, fmt.Sprintf("SELECT coalesce(catalog_xmin, xmin)::text FROM pg_replication_slots WHERE slot_name = '%s'", standby.SlotName()))
+		return (xmin != "") == pins, "it pins from " + xmin
+	})
+}
+
+// Background gives the process id of one of the server's own processes.
+func (s *Scene) Background(n *lab.Node, kind string) int {
+	s.T.Helper()
+	pid, err := strconv.Atoi(s.Text(n, fmt.Sprintf("SELECT max(pid) FROM pg_stat_activity WHERE backend_type = '%s'", kind)))
+	s.OK(err)
+	return pid
+}
+
+// CrashBackend kills one backend (SIGKILL), upon which the postmaster ends all
+// others and recovers, and waits until the server takes connections again.
+func (s *Scene) CrashBackend(n *lab.Node) {
+	s.T.Helper()
+	session := s.Session(n)
+	var pid int
+	s.OK(session.conn.QueryRow(s.Ctx, "SELECT pg_backend_pid()").Scan(&pid))
+	s.Kill9(pid)
+	s.Wait("the session to end", func() (bool, string) {
+		return session.conn.Ping(s.Ctx) != nil, "it answers"
+	})
+	s.Answers(n)
+}
+
+// Kill9 kills one process.
+func (s *Scene) Kill9(pid int) {
+	s.T.Helper()
+	s.OK(syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// Answers waits until a server, recovering from a crash, takes connections.
+func (s *Scene) Answers(n *lab.Node) {
+	s.T.Helper()
+	s.Wait(n.Name()+" to take connections", func() (bool, string) {
+		var one int
+		err := n.QueryRow(s.Ctx, "SELECT 1").Scan(&one)
+		return err == nil, fmt.Sprint(err)
+	})
+}
