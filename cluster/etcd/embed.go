@@ -60,13 +60,16 @@ func (s *Server) start(ctx context.Context, log hclog.Logger) error {
 	if err := removeEndpoint(s.dir); err != nil {
 		return err
 	}
-	cfg := s.config(log)
+	cfg := config(s.dir, log)
+	// The only way to the gRPC server that Close needs. It is there once etcd is ready.
+	rpc := make(chan *grpc.Server, 1)
+	cfg.ServiceRegister = func(r *grpc.Server) { rpc <- r }
 	var err error
 	if s.etcd, err = embed.StartEtcd(cfg); err != nil {
 		return err
 	}
 	select {
-	case <-s.etcd.Server.ReadyNotify():
+	case s.rpc = <-rpc:
 	case <-s.etcd.Server.StopNotify():
 		return errors.New("it stopped before it was ready")
 	case err := <-s.etcd.Err():
@@ -78,14 +81,14 @@ func (s *Server) start(ctx context.Context, log hclog.Logger) error {
 	return writeEndpoint(s.dir, s.endpoint)
 }
 
-func (s *Server) config(log hclog.Logger) *embed.Config {
+func config(dir string, log hclog.Logger) *embed.Config {
 	// Port 0: the kernel picks a free one, with no moment in which another process
 	// can take it. The peer URL must be the same at every start, as this one is;
 	// nobody dials it, there is one member.
 	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	cfg := embed.NewConfig()
 	cfg.Name = "slotkeeper"
-	cfg.Dir = filepath.Join(s.dir, "etcd")
+	cfg.Dir = filepath.Join(dir, "etcd")
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{anyPort}, []url.URL{anyPort}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{anyPort}, []url.URL{anyPort}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
@@ -96,8 +99,6 @@ func (s *Server) config(log hclog.Logger) *embed.Config {
 	cfg.MaxSnapFiles, cfg.MaxWalFiles = 2, 2
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = embed.CompactorModeRevision, "1000"
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapTo(log))
-	// The only way to the gRPC server that Close needs.
-	cfg.ServiceRegister = func(rpc *grpc.Server) { s.rpc = rpc }
 	return cfg
 }
 

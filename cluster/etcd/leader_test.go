@@ -270,3 +270,44 @@ func TestATermEndsWithItsParent(t *testing.T) {
 		t.Errorf("the key is still there: %v, %v", leader, err)
 	}
 }
+
+// The key can go between winning it and knowing so.
+func TestAKeyThatIsLostAtOnceIsNotWon(t *testing.T) {
+	for name, after := range map[string]func(*testing.T, *Client) error{
+		"nobody leads": func(*testing.T, *Client) error { return ErrUnreachable },
+		"another leads": func(t *testing.T, c *Client) error {
+			campaign(t, c, "b")
+			return &NotLeaderError{}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProxy(t, embedded(t))
+			c, direct := open(t, options(t, p.url)), open(t, options(t, embedded(t)))
+			lease, err := c.grant(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.swallowReplies()
+			taken := make(chan error, 1)
+			go func() {
+				_, err := c.take(t.Context(), lease, `{"name":"a"}`)
+				taken <- err
+			}()
+			eventually(t, "the key to be written", func() bool {
+				leader, err := direct.Leader(t.Context())
+				return err == nil && leader.V.Name == "a"
+			})
+			if err := direct.revoke(t.Context(), lease); err != nil {
+				t.Fatal(err)
+			}
+			want := after(t, direct)
+			p.heal()
+			err = <-taken
+			var held *NotLeaderError
+			if !errors.Is(err, want) && !(errors.As(want, &held) && errors.As(err, &held) && held.Holder.Name == "b") {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		})
+	}
+}

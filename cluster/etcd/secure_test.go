@@ -172,7 +172,7 @@ func wantsRefusal(t *testing.T, o Options, kind error, texts ...string) {
 // prefix) and reader (may read it).
 func withUsers(t *testing.T) (url string, passwords func(user, password string, o Options) Options) {
 	t.Helper()
-	server := startEtcd(t, t.TempDir(), "http")
+	server := startEtcd(t, t.TempDir(), "http", "--auth-token-ttl", "1")
 	t.Cleanup(server.stop)
 	c := open(t, options(t, server.url)).v3
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -213,8 +213,13 @@ func TestUsersAndPasswords(t *testing.T) {
 	if _, err := c.StoreID(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	idle := open(t, as("slotkeeper", "hunter2-slotkeeper", options(t, url)))
 	first := term.Deadline()
-	eventually(t, "a keep-alive as that user", func() bool { return term.Deadline().After(first) })
+	eventually(t, "two TTLs of keep-alives as that user", func() bool { return term.Deadline().After(first.Add(2 * MinLeaseTTL)) })
+	// C42: the idle one's token, good for a second, is none any more.
+	if leader, err := idle.Leader(t.Context()); err != nil || leader.V.Name != "a" {
+		t.Errorf("with an expired token: %v, %v", leader, err)
+	}
 
 	for name, o := range map[string]Options{
 		"wrong password": as("slotkeeper", "hunter3", options(t, url)),

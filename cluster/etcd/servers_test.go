@@ -135,9 +135,11 @@ func open(t *testing.T, o Options) *Client {
 // campaign leads, until the test ends at the latest.
 func campaign(t *testing.T, c *Client, name string) *Term {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
+	giveUp := time.AfterFunc(patience, cancel) // not a deadline: the term would have it too
 	term, err := c.Campaign(ctx, name, "http://"+name)
+	giveUp.Stop()
 	if err != nil {
 		t.Fatal(err)
 	}

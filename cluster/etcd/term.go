@@ -111,13 +111,14 @@ func (t *Term) checkDeadline() {
 	}
 }
 
-// keepAlive sends the keep-alives itself, one at a time, so that the time of
-// sending is known; the client's own loop tells only when an answer came.
+// keepAlive renews the lease each third of its TTL, until the term ends.
 func (t *Term) keepAlive() {
+	r := t.c.newRenewer(t.lease)
+	defer r.close()
 	next := t.ttl / 3
 	for wait(t.ctx, next) {
 		sent := time.Now()
-		err := t.keepAliveOnce()
+		err := t.renew(r)
 		switch {
 		case t.ctx.Err() != nil:
 			return
@@ -134,14 +135,10 @@ func (t *Term) keepAlive() {
 	}
 }
 
-// keepAliveOnce has a limit that leaves time for two more tries before the
-// deadline: each try may go to another member.
-func (t *Term) keepAliveOnce() error {
+// renew has a limit that leaves time for two more tries before the deadline.
+func (t *Term) renew(r *renewer) error {
 	note := &note{}
-	ctx, cancel := context.WithTimeout(context.WithValue(t.ctx, noteKey{}, note), t.ttl/6)
-	defer cancel()
-	// Not WithRequireLeader: KeepAliveOnce repeats that refusal without any pause.
-	_, err := t.c.v3.KeepAliveOnce(ctx, t.lease)
+	err := r.renew(context.WithValue(t.ctx, noteKey{}, note), t.ttl/6)
 	if isLeaseGone(err) {
 		return err
 	}
