@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -213,3 +214,41 @@ func (waiting) Campaign(ctx context.Context) (Term, error) {
 }
 
 func (waiting) Load(context.Context) (map[string][]byte, error) { return nil, nil }
+
+// explained is an error as a session gives it.
+type explained struct{}
+
+func (explained) Error() string  { return "role tool at b:5432 lacks pg_monitor" }
+func (explained) Reason() string { return string(plan.ReasonNoPrivilege) }
+func (explained) Hint() string   { return "GRANT pg_monitor TO tool;" }
+
+func TestTheHintOfAReadErrorIsNotLost(t *testing.T) {
+	s := newStage(t)
+	s.nodes["b"].err = fmt.Errorf("reading b: %w", explained{})
+	doc := s.cycle(t)
+	if p := pairOf(doc, "cdc", "b"); p.Reason != plan.ReasonNoPrivilege || p.Hint != (explained{}).Hint() {
+		t.Errorf("the pair is %s: %s", p.Reason, p.Hint)
+	}
+	for _, m := range doc.Members {
+		if m.Node == "b" && m.Hint != (explained{}).Hint() {
+			t.Errorf("member b: %+v", m)
+		}
+	}
+}
+
+func TestAMemberOfAnotherClusterIsNamed(t *testing.T) {
+	s := newStage(t)
+	s.cycle(t)
+	s.nodes["b"].mu.Lock()
+	s.nodes["b"].read.Node.SystemID = fakeSystem + 1
+	s.nodes["b"].mu.Unlock()
+	doc := s.cycle(t)
+	for _, m := range doc.Members {
+		if m.Node == "b" && (m.Role != "unknown" || !strings.Contains(m.Error, "43") || m.Hint == "") {
+			t.Errorf("member b: %+v", m)
+		}
+	}
+	if doc.Complete {
+		t.Error("the observation counts as complete")
+	}
+}

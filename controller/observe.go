@@ -121,7 +121,7 @@ func (r *reader) collect(ctx context.Context, now func() time.Time) plan.Fact[pl
 		r.flight, r.cancel, r.last = nil, nil, fact
 	case <-patience.Done():
 	case <-ctx.Done():
-		r.last.Err, r.last.Reason = "no answer within this cycle's time", plan.ReasonUnreachable
+		r.last.Err, r.last.Reason, r.last.Hint = "no answer within this cycle's time", plan.ReasonUnreachable, ""
 	}
 	return r.last
 }
@@ -139,6 +139,10 @@ func factOf(read plan.NodeRead, at time.Time, err error) plan.Fact[plan.NodeRead
 	var why reasoned
 	if errors.As(err, &why) {
 		fact.Reason = plan.Reason(why.Reason())
+	}
+	var what hinted
+	if errors.As(err, &what) {
+		fact.Hint = what.Hint()
 	}
 	return fact
 }

@@ -17,7 +17,8 @@ type Source interface {
 // time and end when their context does, also against a server that hangs.
 type Node interface {
 	// Read gives one complete read, or an error. An error that has a
-	// `Reason() string` names the verdict reason that it stands for.
+	// `Reason() string` names the verdict reason that it stands for; one that
+	// has a `Hint() string` says what to do about it.
 	Read(ctx context.Context) (plan.NodeRead, error)
 	// Snapshots gives the bytes of the snapshot files at exactly these
 	// positions; a position without a file is left out.
@@ -59,4 +60,10 @@ type Term interface {
 type reasoned interface {
 	error
 	Reason() string
+}
+
+// hinted is what a Node's read error may be, to say what to do about it.
+type hinted interface {
+	error
+	Hint() string
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,8 +95,15 @@ func (f *Fault) connectHint() string {
 }
 
 // connectText is the text of a failed attempt without what fault says itself.
+// sslmode=prefer tries each address twice, and both fail alike: once is enough.
 func connectText(e *pgconn.ConnectError) string {
-	return oneLine(errors.Unwrap(e).Error())
+	var lines []string
+	for _, line := range strings.Split(errors.Unwrap(e).Error(), "\n") {
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return oneLine(strings.Join(lines, "\n"))
 }
 
 // explainServer is for what the server itself answered. Only SQLSTATE and

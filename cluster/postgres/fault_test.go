@@ -143,6 +143,18 @@ func TestNobodyListens(t *testing.T) {
 	faulty(t, s, Unreachable, []string{"127.0.0.1:" + strconv.Itoa(port), "refused"}, []string{"runs and listens"})
 }
 
+// sslmode=prefer tries with TLS and without: the same refusal is told once.
+func TestARefusalIsToldOnce(t *testing.T) {
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := session(t, "sslmode=prefer host=127.0.0.1 port="+strconv.Itoa(port), superuser)
+	if _, err := s.Read(t.Context()); err == nil || strings.Count(err.Error(), "refused") != 1 {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestPasswordIsNeverShown(t *testing.T) {
 	const secret = "s3cret:%/@?"
 	dir := t.TempDir()

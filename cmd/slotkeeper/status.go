@@ -100,7 +100,7 @@ func findings(s status.Status) []string {
 	}
 	for _, m := range s.Members {
 		if m.Error != "" {
-			lines = append(lines, oneLine(fmt.Sprintf("member %s: %s", m.Node, m.Error)))
+			lines = append(lines, oneLine(fmt.Sprintf("member %s: %s", m.Node, withHint(m.Error, m.Hint))))
 		}
 	}
 	return lines

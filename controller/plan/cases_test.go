@@ -50,7 +50,13 @@ func TestNewSlotIsSafeInTheFirstCycleThatReadsIt(t *testing.T) {
 	w.turn()
 	w.mustBe(t, "app", "b", Safe, "")
 	w.mustBe(t, "app", "c", Safe, "")
+	if w.has(CondHoldMissing) {
+		t.Error("the first hold ever counts as one that was gone")
+	}
 	w.turn()
+	if w.has(CondHoldMissing) {
+		t.Error("hold_missing in the cycle after the first hold")
+	}
 	if len(w.plan.Steps) > 2 { // the WAL holds are cleared
 		t.Fatalf("not quiet: %s", describe(w.plan))
 	}
@@ -201,6 +207,11 @@ func TestD17HoldDroppedWhileTheSlotStillPins(t *testing.T) {
 	w.mustBe(t, "app", "b", Safe, "")
 	if !w.has(CondHoldMissing) || w.memory.Generation != 2 {
 		t.Fatalf("generation %d, conditions %v", w.memory.Generation, w.conditions)
+	}
+	for _, c := range w.conditions {
+		if c.Code == CondHoldMissing && (c.Severity != Warning || !strings.Contains(c.Message, "has been made again")) {
+			t.Errorf("beside SAFE stands %s: %s", c.Severity, c.Message)
+		}
 	}
 	w.turn()
 	w.mustBe(t, "app", "b", Safe, "")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
@@ -46,7 +47,7 @@ func (c *cycle) holdConditions() {
 	if c.hold.broken() && len(c.slots) > 0 && c.m.HoldGen > 0 {
 		c.condition(Condition{Code: CondHoldMissing, Subject: c.lead.primary, Severity: Critical,
 			Message: fmt.Sprintf("the hold on %s protects nothing: %s", c.lead.primary, c.hold.why),
-			Hint:    "it is made again; with Patroni, ignore_slots must name it"})
+			Hint:    "it is made again by itself; find out who dropped or used " + cluster.HoldName})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.m.Standbys)) {
 		note := c.m.Standbys[name]
@@ -185,12 +186,26 @@ func (s *settling) finishConditions(o Observation, verdicts []Verdict) []Conditi
 	if cond, ok := noCandidate(verdicts, s.pl.slots); ok {
 		conds = append(conds, cond)
 	}
+	for i := range conds {
+		s.mended(&conds[i])
+	}
 	conds = dated(s.now, conds, s.m.Conditions)
 	s.m.Conditions = map[string]Condition{}
 	for _, cond := range conds {
 		s.m.Conditions[conditionKey(cond)] = cond
 	}
 	return conds
+}
+
+// mended puts into the past what this cycle has put right: the verdicts beside
+// it, of the same cycle, already say so.
+func (s *settling) mended(cond *Condition) {
+	if cond.Code != CondHoldMissing || s.m.HoldGen != s.m.Generation || s.gap {
+		return
+	}
+	cond.Severity = Warning
+	cond.Message = strings.Replace(cond.Message, "protects nothing", "protected nothing, and has been made again", 1)
+	cond.Hint = "find out who dropped or used " + cluster.HoldName
 }
 
 func outcomeConditions(step Step, row cluster.Outcome) []Condition {

@@ -15,6 +15,14 @@ func orUnknown(s string) string {
 	return s
 }
 
+// orHint prefers the hint of who met the trouble: it names the host and the role.
+func orHint(own, otherwise string) string {
+	if own != "" {
+		return own
+	}
+	return otherwise
+}
+
 func lsnText(l cluster.Opt[cluster.LSN]) string {
 	if !l.OK || l.V == 0 {
 		return "no position"

@@ -15,6 +15,8 @@ type Fact[T any] struct {
 	// Reason is the verdict reason that Err stands for: unreachable, stale,
 	// no_privilege, extension_unavailable or wrong_endpoint.
 	Reason Reason `json:"reason,omitempty"`
+	// Hint says what to do about Err, where the source itself knows it.
+	Hint string `json:"hint,omitempty"`
 }
 
 // OK reports whether there is an answer.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -65,8 +66,13 @@ func members(in Inputs) []Member {
 	out := []Member{}
 	for _, m := range in.Observation.Topology.Value.Members {
 		fact := in.Observation.Nodes[m.Name]
-		member := Member{Node: m.Name, Role: "unknown", Error: fact.Err}
-		if fact.OK() {
+		member := Member{Node: m.Name, Role: "unknown", Error: fact.Err, Hint: fact.Hint}
+		switch foreign := fact.Value.Node.SystemID; {
+		case !fact.OK():
+		case in.Memory.SystemID != 0 && foreign != in.Memory.SystemID:
+			member.Error = fmt.Sprintf("its address leads to system %s, not to the cluster's %s", foreign, in.Memory.SystemID)
+			member.Hint = "mend the member's conninfo; nothing is ever written there"
+		default:
 			member.Replay = fact.Value.Node.Replay
 			member.Role = "standby"
 			if !fact.Value.Node.InRecovery {

@@ -46,6 +46,7 @@ type Member struct {
 	Node   string                   `json:"node"`
 	Role   string                   `json:"role"` // primary, standby or unknown
 	Error  string                   `json:"error,omitempty"`
+	Hint   string                   `json:"hint,omitempty"` // what to do about Error
 	Replay cluster.Opt[cluster.LSN] `json:"replay_lsn"`
 }
 
