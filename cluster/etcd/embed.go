@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -29,6 +30,7 @@ type Server struct {
 	etcd     *embed.Etcd
 	rpc      *grpc.Server
 	close    sync.Once
+	closing  atomic.Bool
 }
 
 // Embed starts the server and returns when it takes requests. It fails with
@@ -60,7 +62,7 @@ func (s *Server) start(ctx context.Context, log hclog.Logger) error {
 	if err := removeEndpoint(s.dir); err != nil {
 		return err
 	}
-	cfg := config(s.dir, log)
+	cfg := config(s.dir, log, &s.closing)
 	// The only way to the gRPC server that Close needs. It is there once etcd is ready.
 	rpc := make(chan *grpc.Server, 1)
 	cfg.ServiceRegister = func(r *grpc.Server) { rpc <- r }
@@ -81,7 +83,7 @@ func (s *Server) start(ctx context.Context, log hclog.Logger) error {
 	return writeEndpoint(s.dir, s.endpoint)
 }
 
-func config(dir string, log hclog.Logger) *embed.Config {
+func config(dir string, log hclog.Logger, closing *atomic.Bool) *embed.Config {
 	// Port 0: the kernel picks a free one, with no moment in which another process
 	// can take it. The peer URL must be the same at every start, as this one is;
 	// nobody dials it, there is one member.
@@ -98,7 +100,7 @@ func config(dir string, log hclog.Logger) *embed.Config {
 	cfg.SnapshotCatchUpEntries = 100
 	cfg.MaxSnapFiles, cfg.MaxWalFiles = 2, 2
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = embed.CompactorModeRevision, "1000"
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapTo(log))
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapTo(log, closing))
 	return cfg
 }
 
@@ -113,6 +115,7 @@ func (s *Server) Err() <-chan error { return s.etcd.Err() }
 func (s *Server) Close() error {
 	var err error
 	s.close.Do(func() {
+		s.closing.Store(true)
 		err = removeEndpoint(s.dir)
 		if s.rpc != nil {
 			// etcd would wait seven seconds for watches, which never end by themselves.

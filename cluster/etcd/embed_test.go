@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -183,7 +184,7 @@ func TestEmbedRefusesWhatCannotWork(t *testing.T) {
 func TestEtcdsLogGoesToOurs(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	log := zapTo(hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: &out})).With(zap.String("member", "m"))
+	log := zapTo(hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: &out}), nil).With(zap.String("member", "m"))
 	log.Info("info is too much")
 	log.Warn("a warning", zap.Int("n", 7))
 	log.Error("an error", zap.Error(errors.New("why")))
@@ -195,5 +196,25 @@ func TestEtcdsLogGoesToOurs(t *testing.T) {
 	}
 	if strings.Contains(got, "too much") {
 		t.Errorf("info is logged: %q", got)
+	}
+}
+
+// Closed listeners are what a stop is for, so etcd's word of them is no warning.
+func TestACleanStopWarnsOfNothing(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	var lock sync.Mutex
+	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &out, Mutex: &lock})
+	s, err := Embed(t.Context(), EmbedOptions{DataDir: t.TempDir(), Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lock.Lock()
+	defer lock.Unlock()
+	if out.Len() > 0 {
+		t.Errorf("it logged:\n%s", out.String())
 	}
 }

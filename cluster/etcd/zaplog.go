@@ -1,21 +1,29 @@
 package etcd
 
 import (
+	"sync/atomic"
+
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
 // zapTo gives etcd a zap logger that writes to log, some levels lower: etcd
-// counts as info and warnings what concerns nobody here.
-func zapTo(log hclog.Logger) *zap.Logger {
-	return zap.New(&hclogCore{log: log.Named("etcd")})
+// counts as info and warnings what concerns nobody here. closing says that etcd
+// is being stopped; nil for one that never is.
+func zapTo(log hclog.Logger, closing *atomic.Bool) *zap.Logger {
+	return zap.New(&hclogCore{log: log.Named("etcd"), closing: closing})
 }
 
 type hclogCore struct {
-	log    hclog.Logger
-	fields []zapcore.Field
+	log     hclog.Logger
+	fields  []zapcore.Field
+	closing *atomic.Bool
 }
+
+// servingEnded is what etcd logs as an error for each of its listeners when
+// they are closed, which at a stop is what was asked for (server/v3/embed/etcd.go).
+const servingEnded = "setting up serving from embedded etcd failed."
 
 func hclogLevel(l zapcore.Level) hclog.Level {
 	switch {
@@ -34,7 +42,7 @@ func (c *hclogCore) Enabled(l zapcore.Level) bool {
 }
 
 func (c *hclogCore) With(fields []zapcore.Field) zapcore.Core {
-	return &hclogCore{log: c.log, fields: append(append([]zapcore.Field{}, c.fields...), fields...)}
+	return &hclogCore{log: c.log, closing: c.closing, fields: append(append([]zapcore.Field{}, c.fields...), fields...)}
 }
 
 func (c *hclogCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -45,6 +53,9 @@ func (c *hclogCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Ch
 }
 
 func (c *hclogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if e.Message == servingEnded && c.closing != nil && c.closing.Load() {
+		return nil
+	}
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range append(append([]zapcore.Field{}, c.fields...), fields...) {
 		f.AddTo(enc)
