@@ -85,8 +85,7 @@ wal_is_there(MirrorCall *call)
 
 	if (wal_exists_from(call->change->restart_lsn, &why))
 		return true;
-	outcome_is(call->out, "wal_missing", "WAL from restart_lsn %X/%X on is needed: %s.",
-			   LSN_FORMAT_ARGS(call->change->restart_lsn), why);
+	outcome_is(call->out, "wal_missing", "%s.", why);
 	return false;
 }
 
