@@ -9,6 +9,9 @@ func (c *cycle) propose(pr *pair) {
 	if !c.canWrite(pr) || !t.located || t.held || pr.noRoom || pr.best < 0 || pr.drop != "" {
 		return
 	}
+	if c.examineHold(pr.fact.Value.Slots).state == holdUnsettled {
+		return // the standby would refuse it: its own hold must be saved first
+	}
 	if pr.fact.Value.Node.WalLevel != "logical" || (pr.there != nil && !c.changeable(pr)) {
 		return
 	}

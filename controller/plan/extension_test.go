@@ -23,7 +23,7 @@ func (w *world) do(step Step) []cluster.Outcome {
 		case StepMark:
 			rows = s.mark(step)
 		case StepHold:
-			rows = w.hold(s, step)
+			rows = w.holdCall(s, step)
 		case StepStamp:
 			rows = s.stamp(step)
 		case StepApply:
@@ -113,9 +113,9 @@ func (s *server) drop(step Step) (rows []cluster.Outcome) {
 	return rows
 }
 
-// hold follows the extension's hold(): what was pinned stays or is witnessed,
+// holdCall follows the extension's hold(): what was pinned stays or is witnessed,
 // the result is the oldest of what is wanted and of the mirrors of this node.
-func (w *world) hold(s *server, step Step) (rows []cluster.Outcome) {
+func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 	if step.WAL.OK {
 		rows = append(rows, w.walHold(s, step))
 	}

@@ -18,10 +18,12 @@ type world struct {
 	memory  Memory
 	cycle   uint64
 	births  uint64
+	highest map[string]cluster.LSN    // per slot: the highest confirmed_flush_lsn on this branch of history
 	born    map[time.Time]cluster.XID // per slot directory: from where its first decoder needed rows
 	nextXID cluster.XID
 
 	refuse   func(Step) string // a step that the network eats: its error
+	lose     func(Step) bool   // the step is made, its answer lost
 	behind   func(Step)        // what happens between the read and this step
 	provable func(cluster.Change) bool
 	fail     map[string]Fact[NodeRead]  // reads that fail
@@ -63,6 +65,7 @@ func newWorld(standbys ...string) *world {
 		memory:  Memory{Epoch: 10, Store: store},
 		nextXID: 800,
 		born:    map[time.Time]cluster.XID{},
+		highest: map[string]cluster.LSN{},
 	}
 	w.servers["a"] = newServer(false)
 	for _, name := range standbys {
@@ -116,7 +119,7 @@ func (w *world) createSlot(name string) *cluster.Slot {
 	}
 	p.slots[name] = s
 	p.files[s.Restart.V] = true
-	w.born[s.Incarnation.Birth.V] = w.nextXID
+	w.born[s.Incarnation.Birth.V], w.highest[name] = w.nextXID, end
 	return s
 }
 
@@ -159,6 +162,7 @@ func (w *world) confirm(name string, restart, confirmed cluster.LSN, x cluster.X
 	s.Restart, s.Confirmed = cluster.Some(restart), cluster.Some(confirmed)
 	s.CatalogXmin, s.EffectiveCatalogXmin = cluster.Some(x), cluster.Some(x)
 	p.files[restart] = true
+	w.highest[name] = max(w.highest[name], confirmed)
 }
 
 // catchUp confirms all there is.
@@ -200,6 +204,9 @@ func (w *world) promote(name string) {
 	s.node.Insert, s.node.Flush = cluster.Some(fork+0x100), cluster.Some(fork+0x100)
 	s.node.Receive, s.node.Replay = cluster.None[cluster.LSN](), cluster.None[cluster.LSN]()
 	s.vacuums = nil
+	for slot, f := range w.highest {
+		w.highest[slot] = min(f, fork)
+	}
 	for _, slot := range s.slots {
 		if slot.Marker != nil {
 			w.born[slot.Incarnation.Birth.V] = w.born[slot.Marker.Source.Birth.V]
@@ -286,6 +293,9 @@ func (w *world) carryOut(pl Plan) []StepOutcome {
 				w.behind(step)
 			}
 			out.Outcomes = w.do(ready)
+			if w.lose != nil && w.lose(step) {
+				out.Outcomes, out.Err = nil, "timeout"
+			}
 		}
 		done[step.ID] = out
 		all = append(all, out)
