@@ -65,11 +65,12 @@ const positionsEvery = 30 * time.Second
 type ledger struct {
 	written     map[string]string
 	positionsAt time.Time
+	identities  map[string]string // of the position parts as they were written
 	generation  int64
 }
 
 func newLedger(parts map[string][]byte) ledger {
-	l := ledger{written: map[string]string{}}
+	l := ledger{written: map[string]string{}, identities: map[string]string{}}
 	for name, text := range parts {
 		l.written[name] = string(text)
 	}
@@ -82,30 +83,52 @@ func (c *Controller) record(ctx context.Context, now status.Status) error {
 	if err != nil {
 		return err
 	}
-	for name := range c.ledger.written {
-		if _, still := parts[name]; !still && len(name) > 6 && name[:6] == "slots/" {
-			parts[name] = status.NoSlots()
-		}
-	}
 	if parts[status.PartCluster], err = status.ClusterPart(c.memory, now); err != nil {
 		return err
 	}
-	if due := c.deps.Now().Sub(c.ledger.positionsAt) >= positionsEvery; due {
-		positions, err := status.PositionParts(c.memory, c.deps.Now())
-		if err != nil {
-			return err
-		}
-		for name, text := range positions {
-			parts[name] = text
-		}
-		c.ledger.positionsAt = c.deps.Now()
+	identities, err := c.positionParts(parts)
+	if err != nil {
+		return err
 	}
 	for name, text := range parts {
 		if err := c.save(ctx, name, text); err != nil {
 			return err
 		}
+		c.ledger.identities[name] = string(identities[name])
 	}
 	return nil
+}
+
+// positionParts adds the parts of positions that are due, those of a slot that
+// is new, gone or another one at once: a successor that does not know of a slot
+// cannot say that it is missing. What holds no slot any more is emptied.
+func (c *Controller) positionParts(parts map[string][]byte) (map[string][]byte, error) {
+	at := c.deps.Now()
+	identities, err := status.SlotIdentities(c.memory)
+	if err != nil {
+		return nil, err
+	}
+	positions, err := status.PositionParts(c.memory, at)
+	if err != nil {
+		return nil, err
+	}
+	due := at.Sub(c.ledger.positionsAt) >= positionsEvery
+	if due {
+		c.ledger.positionsAt = at
+	}
+	for name, text := range positions {
+		if due || c.ledger.identities[name] != string(identities[name]) {
+			parts[name] = text
+		}
+	}
+	for name := range c.ledger.written {
+		_, shown := parts[name]
+		_, placed := positions[name]
+		if empty, ok := status.Emptied(name); ok && !shown && !placed {
+			parts[name] = empty
+		}
+	}
+	return identities, nil
 }
 
 // save writes one part unless it says what it said before.
