@@ -36,7 +36,7 @@ func newSlotBesideBusy(t *testing.T, lagging bool) {
 	stream, err := busy.Start(s.Ctx, s.A)
 	s.OK(err)
 	load := lab.StartLoad(s.Ctx, s.A, lab.LoadOptions{Seed: 1, Short: 1, Long: 3, Checkpoints: 300 * time.Millisecond})
-	pinned := func(slot string) cluster.XID { return catalogXmin(s, slot) }
+	pinned := func(slot string) cluster.XID { return catalogXmin(s, s.A, slot) }
 	if lagging {
 		s.Wait("busy to pass lagging", func() (bool, string) { return pinned("lagging").Precedes(pinned("busy")), "it has not" })
 	}
@@ -56,6 +56,11 @@ func newSlotBesideBusy(t *testing.T, lagging bool) {
 	}
 	s.StopDaemon()
 	mirror := s.Slot(s.B, "fresh")
+	for _, n := range s.Nodes() {
+		if at := catalogXmin(s, n, cluster.HoldName); !at.NotAfter(mirror.CatalogXmin) {
+			t.Errorf("the hold on %s pins from %s, the mirror needs %s", n.Name(), at, mirror.CatalogXmin)
+		}
+	}
 	if lagging && !mirror.CatalogXmin.Precedes(pinned(s.B.SlotName())) {
 		t.Errorf("the scene is not set: feedback pins from %s, the mirror needs %s", pinned(s.B.SlotName()), mirror.CatalogXmin)
 	}
@@ -72,10 +77,10 @@ func newSlotBesideBusy(t *testing.T, lagging bool) {
 	s.Same(s.Get(s.B, "fresh"), want)
 }
 
-// catalogXmin is what a slot of the primary pins of the catalogs; 0 for nothing.
-func catalogXmin(s *harness.Scene, slot string) cluster.XID {
+// catalogXmin is what a slot of a node pins of the catalogs; 0 for nothing.
+func catalogXmin(s *harness.Scene, n *lab.Node, slot string) cluster.XID {
 	s.T.Helper()
 	var x cluster.XID
-	s.OK(s.A.QueryRow(s.Ctx, fmt.Sprintf("SELECT coalesce(catalog_xmin::text::bigint, 0) FROM pg_replication_slots WHERE slot_name = '%s'", slot)).Scan(&x))
+	s.OK(n.QueryRow(s.Ctx, fmt.Sprintf("SELECT coalesce(catalog_xmin::text::bigint, 0) FROM pg_replication_slots WHERE slot_name = '%s'", slot)).Scan(&x))
 	return x
 }
