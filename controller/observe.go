@@ -38,11 +38,19 @@ func (c *Controller) observe(ctx context.Context) plan.Observation {
 	for _, m := range topology.Members {
 		c.readers[m.Name].start(c.cfg.ReadTimeout, c.deps.Now)
 	}
-	for _, m := range topology.Members {
-		seen.Nodes[m.Name] = c.readers[m.Name].collect(ctx, c.deps.Now)
-	}
+	c.collect(ctx, &seen)
 	c.fetchSnapshots(ctx, &seen)
 	return seen
+}
+
+// collect takes half of the cycle's time at most: a node that has just fallen
+// silent must leave the other half for what the others need.
+func (c *Controller) collect(ctx context.Context, seen *plan.Observation) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.CycleTimeout/2)
+	defer cancel()
+	for name, r := range c.readers {
+		seen.Nodes[name] = r.collect(ctx, c.deps.Now)
+	}
 }
 
 // matchReaders opens a session per member and closes those of nodes that left

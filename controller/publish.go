@@ -67,6 +67,7 @@ type ledger struct {
 	positionsAt time.Time
 	identities  map[string]string // of the position parts as they were written
 	generation  int64
+	doubtful    bool // a write failed: whether it arrived is seen by reading first
 }
 
 func newLedger(parts map[string][]byte) ledger {
@@ -136,7 +137,14 @@ func (c *Controller) save(ctx context.Context, name string, text []byte) error {
 	if c.ledger.written[name] == string(text) {
 		return nil
 	}
+	if c.ledger.doubtful {
+		if _, err := c.term.Load(ctx); err != nil {
+			return fmt.Errorf("reading the ledger again after a failed write: %w", err)
+		}
+		c.ledger.doubtful = false
+	}
 	if err := c.term.Save(ctx, name, text); err != nil {
+		c.ledger.doubtful = true
 		return fmt.Errorf("saving part %s: %w", name, err)
 	}
 	c.ledger.written[name] = string(text)
