@@ -33,7 +33,7 @@ func (c *cycle) propose(pr *pair) {
 
 // changeable: only what is ours and what nobody is using is touched.
 func (c *cycle) changeable(pr *pair) bool {
-	return c.removable(*pr.there) && pr.there.ActivePID == 0 && pr.there.Invalidated == "" && pr.prot != protGap
+	return c.removable(*pr.there) && pr.there.ActivePID == 0 && pr.there.Invalidated == ""
 }
 
 // replaces reports whether what stands there is no mirror of this slot any

@@ -281,3 +281,46 @@ func TestSnapshotsAreAskedForUntilThereIsOne(t *testing.T) {
 		}
 	}
 }
+
+func TestD18FormerOriginalsAreToldOfAndNotMirrored(t *testing.T) {
+	w := settled(t)
+	w.promote("b")
+	w.turn()
+	a, b := w.servers["a"], w.servers["b"]
+	a.up, a.node.InRecovery, a.node.Timeline, a.node.History = true, true, 2, b.node.History
+	a.node.Replay, a.node.Receive = b.node.Insert, b.node.Insert
+	w.promote("a") // before the controller has seen it as a standby
+	w.turns(3)
+	if !w.has(CondProtectionGap) || app(w, "a") == nil {
+		t.Fatalf("conditions %v, app %+v", w.conditions, app(w, "a"))
+	}
+	if v := w.verdict("app", "c"); v.State != "" {
+		t.Errorf("it is mirrored: %+v", v)
+	}
+	w.createSlot("app")
+	w.replayAll()
+	w.turn()
+	w.mustBe(t, "app", "c", Safe, "")
+	if w.has(CondProtectionGap) {
+		t.Error("the new slot is blamed for the old one")
+	}
+}
+
+func TestUnprovenMirrorInUseOnANewPrimaryIsToldOf(t *testing.T) {
+	w := settled(t)
+	delete(w.servers["a"].slots, cluster.HoldName)
+	w.refuse = steps(StepStamp)
+	w.turn()
+	w.refuse = nil
+	w.promote("b")
+	app(w, "b").ActivePID = 7
+	w.turn()
+	if !w.has(CondProtectionGap) || app(w, "b") == nil {
+		t.Fatalf("conditions %v", w.conditions)
+	}
+	app(w, "b").ActivePID = 0
+	w.turns(2)
+	if app(w, "b") != nil || !w.has(CondSlotMissing) {
+		t.Fatalf("app %+v, conditions %v", app(w, "b"), w.conditions)
+	}
+}

@@ -331,3 +331,19 @@ func TestExamineHold(t *testing.T) {
 		}
 	}
 }
+
+func TestSlotStillBeingMadeHoldsTheRaiseBack(t *testing.T) {
+	w := settled(t)
+	making := w.createSlot("making") // it waits for an open transaction
+	making.Confirmed = cluster.None[cluster.LSN]()
+	x := making.CatalogXmin.V
+	for range 20 {
+		w.catchUp("app")
+		w.replayAll()
+		w.turn()
+		w.now = w.now.Add(time.Second)
+	}
+	if got := w.hold("a").CatalogXmin.V; !got.NotAfter(x) {
+		t.Fatalf("raised to %s, the slot has %s", got, x)
+	}
+}
