@@ -87,15 +87,18 @@ func (c *cycle) isUnproven(s cluster.Slot) bool {
 	if c.m.Slots[s.Name].Unproven {
 		return true
 	}
-	if !c.successor {
+	if !c.successor && !c.fresh {
 		return false
 	}
 	if s.Marker.Kind == cluster.MarkOriginal {
 		// Left from when this node was the primary itself. Another one was in
 		// between, and its hold knew nothing of this slot.
-		return c.former != c.lead.primary
+		return c.successor && c.former != c.lead.primary
 	}
 	floor := max(c.m.Continuous, c.m.Standbys[c.lead.primary].MinGeneration)
+	if seen := c.seenGeneration(); seen > c.m.Generation {
+		floor = seen // nothing is known of how this one came about
+	}
 	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}].Verdict
 	return s.Marker.Generation < floor || last.Reason == ReasonProtectionGap
 }
