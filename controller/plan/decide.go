@@ -21,7 +21,6 @@ type cycle struct {
 	readAt    time.Time // of the primary
 	successor bool      // the first read of a new primary or timeline
 	fresh     bool      // the first read of all: nothing is known of the time before
-	former    string    // who was primary before that
 	standbys  []string
 	replays   map[string]cluster.LSN // replay positions of the standbys that count for kept reads
 	firsts    map[string]bool        // members read for the first time by this leader
@@ -119,7 +118,7 @@ func (c *cycle) succession() {
 			c.m.Slots[name] = note
 		}
 	}
-	c.fresh, c.former = c.m.Timeline == 0, c.m.Primary
+	c.fresh = c.m.Timeline == 0
 	c.m.SystemID, c.m.Timeline, c.m.Primary = c.lead.systemID, n.Timeline, c.lead.primary
 }
 

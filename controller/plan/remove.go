@@ -76,24 +76,22 @@ func (c *cycle) dropUsedHold(node string) {
 	}
 }
 
-// isUnproven: a slot of ours on a new primary that no consumer should use. Only
-// what was known before the promotion is evidence, in the first read of the new
-// timeline; later a slot that still carries the marker of a mirror is one that
-// could not be marked as an original yet.
+// isUnproven: a slot of ours on a new primary that no consumer should use. Of a
+// mirror only what was known before the promotion is evidence, in the first read
+// of the new timeline; later a slot that still carries the marker of a mirror is
+// one that could not be marked as an original yet.
 func (c *cycle) isUnproven(s cluster.Slot) bool {
 	if !c.ours(s) || s.Marker.Timeline >= c.m.Timeline {
 		return false
+	}
+	if s.Marker.Kind == cluster.MarkOriginal {
+		return s.Marker.Timeline != parentTimeline(c.lead.read.Node)
 	}
 	if c.m.Slots[s.Name].Unproven {
 		return true
 	}
 	if !c.successor && !c.fresh {
 		return false
-	}
-	if s.Marker.Kind == cluster.MarkOriginal {
-		// Left from when this node was the primary itself. Another one was in
-		// between, and its hold knew nothing of this slot.
-		return c.successor && c.former != c.lead.primary
 	}
 	floor := max(c.m.Continuous, c.m.Standbys[c.lead.primary].MinGeneration)
 	if seen := c.seenGeneration(); seen > c.m.Generation {
