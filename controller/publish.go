@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/controller/status"
 )
@@ -48,13 +50,20 @@ func (c *Controller) logTransitions(before *status.Status, now status.Status) {
 	}
 	for _, f := range now.Conditions {
 		if !had[f.Code+"/"+f.Subject] {
-			c.deps.Logger.Warn("condition", "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)
+			c.deps.Logger.Log(levelOf(f.Severity), "condition", "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)
 		}
 		delete(had, f.Code+"/"+f.Subject)
 	}
 	for gone := range had {
 		c.deps.Logger.Info("condition over", "condition", gone)
 	}
+}
+
+func levelOf(s plan.Severity) hclog.Level {
+	if s == plan.Info {
+		return hclog.Info
+	}
+	return hclog.Warn
 }
 
 // positionsEvery is how often positions go to the ledger at most. Their age is

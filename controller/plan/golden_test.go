@@ -241,3 +241,15 @@ func TestStuckRestartAndLag(t *testing.T) {
 		t.Errorf("conditions %v", w.conditions)
 	}
 }
+
+func TestWhatTheCycleCatchesUpWithIsNoLag(t *testing.T) {
+	w := settled(t)
+	w.write(100 << 20)
+	app(w, "a").Confirmed = w.primary().node.Insert
+	w.replayAll()
+	w.turn()
+	w.mustBe(t, "app", "b", Safe, "")
+	if w.has(CondLag) {
+		t.Errorf("conditions %v", w.conditions)
+	}
+}
