@@ -41,6 +41,7 @@ func TestD21NewbornSlotIsNoWitness(t *testing.T) {
 			s.Run(more)
 			s.Safe([]string{"cdc"})
 			old := s.Slot(s.B, "cdc")
+			s.Shut(s.B)
 			s.OK(s.B.StopFast(s.Ctx))
 			s.Exec(s.A, fmt.Sprintf("SELECT pg_drop_replication_slot('%s')", s.B.SlotName()))
 			s.Reshape(s.A)
@@ -51,7 +52,6 @@ func TestD21NewbornSlotIsNoWitness(t *testing.T) {
 				return at > old.CatalogXmin, fmt.Sprintf("it pins from %d", at)
 			})
 			s.VacuumCatalogs(s.A)
-			s.FreezeDaemon()
 
 			s.Exec(s.A, fmt.Sprintf("SELECT pg_create_physical_replication_slot('%s', true)", s.B.SlotName()))
 			s.OK(s.B.Start(s.Ctx))
@@ -61,6 +61,12 @@ func TestD21NewbornSlotIsNoWitness(t *testing.T) {
 				t.Errorf("the scene is not set: the newborn slot pins from %d, the mirror needs %d", at, old.CatalogXmin)
 			}
 			s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+			s.Wait("the hold to be lowered for the newborn slot", func() (bool, string) {
+				at := s.Pins(s.A, "slotkeeper_hold")
+				return at == old.CatalogXmin, fmt.Sprintf("it pins from %d", at)
+			})
+			s.FreezeDaemon()
+			s.Open(s.B)
 			judge(s, more)
 			s.Logged("protection_gap")
 			s.Safe([]string{"cdc", "born"})
