@@ -24,7 +24,7 @@ func (c *cycle) propose(pr *pair) {
 	}
 	pr.send, pr.change = true, cluster.Change{
 		Name: t.slot.Name, Plugin: t.slot.Plugin, DatabaseOID: t.slot.DatabaseOID, TwoPhase: t.slot.TwoPhase, TwoPhaseAt: k.TwoPhaseAt,
-		Position: k.Position, Snapshot: k.Snapshot, Source: k.Source,
+		Position: k.Position, Snapshot: k.Snapshot, SnapshotAt: k.SnapshotAt, Source: k.Source,
 	}
 	if pr.note.Tried.Position.Restart == k.Position.Restart {
 		pr.change.Resume = pr.note.Resume
@@ -62,7 +62,7 @@ func advances(pr *pair, k Kept) bool {
 
 // snapshotGone: a mirror proven by its file is proven no longer without it.
 func snapshotGone(s cluster.Slot) bool {
-	return s.Marker != nil && s.Marker.Way == "file" && s.Snapshot != cluster.SnapshotValid
+	return s.Marker != nil && (s.Marker.Way == "file" || s.Marker.Way == laterFile) && s.Snapshot != cluster.SnapshotValid
 }
 
 // tooSoon holds back a change that has just come to nothing, until something in

@@ -245,18 +245,25 @@ func (w *world) apply(s *server, step Step, ch cluster.Change) cluster.Outcome {
 		s.slots[ch.Name] = slot
 	}
 	way := "nothing_running"
-	if ch.Snapshot.OK {
+	switch {
+	case ch.SnapshotAt.OK:
+		way = laterFile
+	case ch.Snapshot.OK:
 		way = "file"
 	}
 	p := ch.Position
 	slot.Plugin, slot.Database, slot.DatabaseOID, slot.TwoPhase = ch.Plugin, "shop", ch.DatabaseOID, ch.TwoPhase
 	slot.Restart, slot.Confirmed, slot.CatalogXmin, slot.EffectiveCatalogXmin = cluster.Some(p.Restart), cluster.Some(p.Confirmed), cluster.Some(p.CatalogXmin), cluster.Some(p.CatalogXmin)
 	slot.WALok, slot.Saved, slot.Snapshot = true, true, cluster.SnapshotAbsent
-	if ch.Snapshot.OK {
+	slot.Marker = marker(cluster.MarkMirror, step.Fence, h.Marker.Generation, ch.Source, way)
+	switch {
+	case ch.SnapshotAt.OK:
+		slot.Snapshot, slot.Marker.Witness = cluster.SnapshotValid, ch.SnapshotAt
+		s.later[p.Restart] = ch.SnapshotAt.V
+	case ch.Snapshot.OK:
 		slot.Snapshot = cluster.SnapshotValid
 		s.files[p.Restart] = true
 	}
-	slot.Marker = marker(cluster.MarkMirror, step.Fence, h.Marker.Generation, ch.Source, way)
 	row.Mirror, row.Way = cluster.Some(p), way
 	return answer(code)
 }

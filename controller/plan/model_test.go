@@ -26,6 +26,7 @@ type world struct {
 	lose     func(Step) bool   // the step is made, its answer lost
 	behind   func(Step)        // what happens between the read and this step
 	provable func(cluster.Change) bool
+	walked   int                        // how many walks the primary was asked for
 	fail     map[string]Fact[NodeRead]  // reads that fail
 	answer   map[string]cluster.Outcome // what apply says of every change on a node
 
@@ -42,6 +43,7 @@ type server struct {
 	removed cluster.XID
 	vacuums []vacuum // of its branch, in WAL order
 	files   map[cluster.LSN]bool
+	later   map[cluster.LSN]cluster.LSN // per restart_lsn: a file after it that proves it
 }
 
 type vacuum struct {
@@ -75,7 +77,7 @@ func newWorld(standbys ...string) *world {
 }
 
 func newServer(recovery bool) *server {
-	s := &server{up: true, removed: 700, slots: map[string]*cluster.Slot{}, files: map[cluster.LSN]bool{}}
+	s := &server{up: true, removed: 700, slots: map[string]*cluster.Slot{}, files: map[cluster.LSN]bool{}, later: map[cluster.LSN]cluster.LSN{}}
 	s.node = cluster.Node{
 		SystemID: system, Timeline: 1, InRecovery: recovery, WalLevel: "logical", MaxSlots: 20, Feedback: true,
 		Started: epochZero.Add(-time.Hour), Library: "1.0", Script: "1.0", Protocol: 1, ServerVersion: 150018,
@@ -219,6 +221,25 @@ func (w *world) promote(name string) {
 	}
 }
 
+// walk answers what plan asks of the primary's own WAL.
+func (w *world) walk(o *Observation, s *server) {
+	files := map[cluster.LSN][]byte{}
+	for _, slot := range s.slots {
+		if bytes, ok := o.Snapshots[slot.Name]; ok {
+			files[slot.Restart.V] = bytes
+		}
+	}
+	o.Walks = map[string]Walk{}
+	for _, want := range WantWalks(w.now, w.policy, w.memory, s.read().Slots, files) {
+		w.walked++
+		walk := Walk{Position: want.Position, At: w.now}
+		if at, ok := s.later[want.Position.Restart]; ok {
+			walk.Way, walk.FileAt, walk.File = laterFile, cluster.Some(at), cluster.Some([]byte("snapshot at "+at.String()))
+		}
+		o.Walks[want.Slot] = walk
+	}
+}
+
 // observe reads all that is up.
 func (w *world) observe() Observation {
 	w.cycle++
@@ -244,6 +265,7 @@ func (w *world) observe() Observation {
 				o.Snapshots[slot.Name] = []byte("snapshot at " + slot.Restart.V.String())
 			}
 		}
+		w.walk(&o, w.servers[at])
 	}
 	return o
 }

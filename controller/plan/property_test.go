@@ -145,6 +145,9 @@ func (f *faults) confirm(t *rapid.T, name string, live bool) {
 	if x := slot.EffectiveCatalogXmin.V; rapid.Bool().Draw(t, "moves R") {
 		w.confirm(name, slot.Confirmed.V, w.primary().node.Insert.V, x+(w.nextXID-x)/2)
 		w.primary().files[slot.Restart.V] = rapid.Bool().Draw(t, "file")
+		if rapid.Bool().Draw(t, "later file") {
+			w.primary().later[slot.Restart.V] = slot.Restart.V + 1
+		}
 	} else {
 		w.confirm(name, slot.Restart.V, w.primary().node.Insert.V, x)
 	}
@@ -236,7 +239,7 @@ func (f *faults) safeMeansSafe(t *rapid.T) {
 			t.Fatalf("%s on %s is SAFE at %s, beyond all that was confirmed (%s)", v.Slot, v.Standby, m.Confirmed.V, w.highest[v.Slot])
 		case pastFork(*m, p.node):
 			t.Fatalf("%s on %s is SAFE past the fork", v.Slot, v.Standby)
-		case m.Marker.Way == "file" && m.Snapshot != cluster.SnapshotValid:
+		case (m.Marker.Way == "file" || m.Marker.Way == laterFile) && m.Snapshot != cluster.SnapshotValid:
 			t.Fatalf("%s on %s is SAFE without its file", v.Slot, v.Standby)
 		}
 		if h := p.slots[cluster.HoldName]; h == nil || h.Restart.OK || !h.EffectiveCatalogXmin.Or(0).NotAfter(m.CatalogXmin.V) {

@@ -214,7 +214,7 @@ func unfitRule(_ *cycle, pr *pair) *finding {
 		return &finding{Pending, ReasonWALMissing, fmt.Sprintf("%s needs WAL from %s, which %s does not have", name, at.Restart, pr.node),
 			"it heals when restart_lsn moves beyond what is missing"}
 	case snapshotGone(*m):
-		return &finding{Pending, ReasonBadSnapshot, fmt.Sprintf("the snapshot file of %s at %s on %s is %s", name, at.Restart, pr.node, m.Snapshot), "it is shipped again"}
+		return &finding{Pending, ReasonBadSnapshot, fmt.Sprintf("the snapshot file of %s at %s on %s is %s", name, m.Marker.Witness.Or(at.Restart), pr.node, m.Snapshot), "it is shipped again"}
 	case !m.Saved:
 		return &finding{Pending, ReasonBusy, fmt.Sprintf("the mirror of %s on %s is not saved to disk yet", name, pr.node), "look at the standby's log and free space if this stays"}
 	}

@@ -36,6 +36,7 @@ type Observation struct {
 	Topology  Fact[cluster.Topology]    `json:"topology"`
 	Nodes     map[string]Fact[NodeRead] `json:"nodes"`
 	Snapshots map[string][]byte         `json:"-"` // per slot: the file at the restart_lsn of this cycle's read
+	Walks     map[string]Walk           `json:"-"` // per slot without such a file: what the primary's own walk said
 }
 
 // Policy is the part of the configuration that decisions depend on.
@@ -97,6 +98,7 @@ type Kept struct {
 	TwoPhaseAt cluster.Opt[cluster.LSN]
 	At         time.Time
 	Snapshot   cluster.Opt[[]byte]
+	SnapshotAt cluster.Opt[cluster.LSN] // where that file belongs; absent: at Position.Restart
 	Source     cluster.Incarnation
 	Slot       cluster.Slot
 	HoldPinned bool // the primary's hold has pinned CatalogXmin since the slot itself did
@@ -123,6 +125,7 @@ type SlotNote struct {
 	Unproven     bool                  `json:"unproven,omitempty"`     // a mirror on a new primary that was not protected: to be dropped
 	LostWith     cluster.Timeline      `json:"lost_with,omitempty"`    // it was not there on the first read of this timeline
 	RestartSince time.Time             `json:"restart_since,omitzero"` // since when restart_lsn stands
+	Walk         Walk                  `json:"-"`                      // the last one that was asked for, without its file
 }
 
 // NodeNote is what is remembered of a member.
