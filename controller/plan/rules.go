@@ -10,7 +10,11 @@ import (
 func lostRule(c *cycle, pr *pair) *finding {
 	name := pr.t.slot.Name
 	if why := pr.t.slot.Invalidated; why != "" {
-		return &finding{Lost, lostReason(why), fmt.Sprintf("%s is lost on the primary %s (%s): no node can serve it any more", name, c.lead.primary, why),
+		left := fmt.Sprintf("%s has no mirror of it", pr.node)
+		if pr.mirror != nil && pr.mirror.Invalidated == "" {
+			left = fmt.Sprintf("%s still has it at %s, which only a failover could use", pr.node, lsnText(pr.mirror.Confirmed))
+		}
+		return &finding{Lost, lostReason(why), fmt.Sprintf("%s is lost on the primary %s (%s); %s", name, c.lead.primary, why, left),
 			"drop it, create it again and let its consumer start anew; raise max_slot_wal_keep_size if consumers may stay away that long"}
 	}
 	if pr.mirror != nil && pr.mirror.Invalidated != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
@@ -125,5 +126,13 @@ func (s *Scene) Received(on *lab.Node) {
 		at, err := on.ReceivedLSN(s.Ctx)
 		s.OK(err)
 		return at >= target, "it has received " + at.String()
+	})
+}
+
+// Judged reports whether the controller's log has such a verdict on a pair.
+func (s *Scene) Judged(slot string, on *lab.Node, state plan.State, reason plan.Reason) bool {
+	s.T.Helper()
+	return slices.ContainsFunc(s.Log(), func(l LogLine) bool {
+		return l["@message"] == "verdict" && l["slot"] == slot && l["node"] == on.Name() && l["verdict"] == string(state) && l["reason"] == string(reason)
 	})
 }
