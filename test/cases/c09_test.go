@@ -30,6 +30,7 @@ func TestC09MirrorNeverBeyondConsumer(t *testing.T) {
 	w.moves()
 
 	s.OK(w.last().Kill())
+	s.Cycles(5) // the primary writes on, the mirror must not
 	w.connect(s.A)
 	w.moves()
 	s.StopDaemon()
