@@ -108,7 +108,7 @@ func walLevelRule(_ *cycle, pr *pair) *finding {
 }
 
 func pluginRule(_ *cycle, pr *pair) *finding {
-	if pr.note.Tried.Code != cluster.CodePluginMissing || pr.mirror != nil {
+	if pr.note.Tried.Code != cluster.CodePluginMissing {
 		return nil
 	}
 	return triedFinding(pr)

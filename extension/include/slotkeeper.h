@@ -255,6 +255,9 @@ extern void database_unlock(Oid database);
 /* Whether the output plugin's library file is there; does not load it. */
 extern bool plugin_exists(const char *plugin);
 
+/* Whether this server lets anybody decode with it. */
+extern bool plugin_allowed(const char *plugin);
+
 /* --- args.c: decoding and validating what callers give ---------------------- */
 
 typedef struct Change

@@ -40,6 +40,15 @@ start b
 is "plugin_missing" "$(apply b "$(changes a s1)")" "s1|plugin_missing"
 sed -i '/dynamic_library_path/d' "$(data b)/postgresql.conf"
 q b "SELECT pg_reload_conf()" >/dev/null
+# Older minors do not know the setting, and let everybody use every plugin.
+if [ "$(q b "SELECT count(*) FROM pg_settings WHERE name = 'output_plugin_libraries'")" = 1 ]; then
+	echo "output_plugin_libraries = 'pgoutput, test_decoding_2'" >>"$(data b)/postgresql.conf"
+	q b "SELECT pg_reload_conf()" >/dev/null
+	until_true b "SELECT setting = 'pgoutput, test_decoding_2' FROM pg_settings WHERE name = 'output_plugin_libraries'"
+	like "a plugin that may not be used" "$(apply_row b "$(changes a s1)")" 'plugin_missing.*not among output_plugin_libraries'
+	sed -i '/output_plugin_libraries/d' "$(data b)/postgresql.conf"
+	q b "SELECT pg_reload_conf()" >/dev/null
+fi
 caught_up b a
 
 # --- the fence is busy
