@@ -173,10 +173,10 @@ SELECT count(*) > 0 AS changes FROM pg_logical_slot_get_changes('proof', NULL, N
 SELECT way, proven_at > :'r' AND proven_at < :'f1' AS at_the_first, resume,
 	slotkeeper.snapshot(proven_at) IS NOT NULL AS file
   FROM slotkeeper.consistent_point(:'r', :'f');
-SELECT way FROM slotkeeper.consistent_point(:'r', :'f2') AS at_the_next;
-SELECT way, resume FROM slotkeeper.consistent_point(:'r', :'f1') AS none_after_it;
 SELECT calls > 3 AS several, s.way, s.proven_at = p.proven_at AS same
   FROM proof_steps(:'r', :'f', 1) s, slotkeeper.consistent_point(:'r', :'f') p;
+SELECT way FROM slotkeeper.consistent_point(:'r', :'f2') AS at_the_next;
+SELECT way, resume FROM slotkeeper.consistent_point(:'r', :'f1') AS none_after_it;
 -- the first file counts; without it the next one
 SELECT proven_at AS l FROM slotkeeper.consistent_point(:'r', :'f') \gset
 CREATE FUNCTION proof_file(at pg_lsn, bytes bytea) RETURNS boolean
