@@ -304,11 +304,10 @@ var build struct {
 func Binary(t *testing.T) string {
 	t.Helper()
 	build.once.Do(func() {
-		var out []byte
-		if out, build.err = exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output(); build.err != nil {
+		var root string
+		if root, build.err = moduleRoot(); build.err != nil {
 			return
 		}
-		root := strings.TrimSpace(string(out))
 		build.path = filepath.Join(root, "bin", fmt.Sprintf("slotkeeper-test-%d", os.Getpid()))
 		cmd := exec.Command("go", "build", "-o", build.path, "./cmd/slotkeeper")
 		cmd.Dir = root
@@ -320,6 +319,15 @@ func Binary(t *testing.T) string {
 		t.Fatal(build.err)
 	}
 	return build.path
+}
+
+// moduleRoot is the folder of the source.
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("looking for the module's folder: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Main runs a package's tests and removes what Binary built.
