@@ -46,7 +46,7 @@ func New(t *testing.T, o Options) *Scene {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
-	l, err := lab.NewCluster(ctx, lab.Options{Settings: o.Settings})
+	l, err := lab.NewCluster(ctx, lab.Options{BinDir: binDir(t), Settings: o.Settings})
 	s := &Scene{T: t, Ctx: ctx, Lab: l}
 	s.OK(err)
 	t.Cleanup(func() {
