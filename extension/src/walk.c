@@ -222,18 +222,23 @@ walk_records(Walk *walk, Proof *proof, int64 max_bytes, char *file_why)
 
 /*
  * Whether the snapshot files are still as the walk has met them. One that has
- * gone takes the proof with it, one that has come may bring it: other decoders
- * write theirs a moment later, and files are shipped. Once a file was met,
- * earlier ones do not matter.
+ * gone takes the proof with it, one that has come before it may bring it sooner:
+ * other decoders write theirs a moment later, and files are shipped.
  */
 static bool
 files_stand(const WalkState *state)
 {
+	XLogRecPtr	before = state->at;
+
 	if (state->barred)
 		return true;
 	if (!XLogRecPtrIsInvalid(state->file))
-		return snapshot_file_state(state->file, NULL) == SNAPSHOT_VALID;
-	return XLogRecPtrIsInvalid(snapshot_first_between(state->restart, state->at));
+	{
+		if (snapshot_file_state(state->file, NULL) != SNAPSHOT_VALID)
+			return false;
+		before = state->file;
+	}
+	return XLogRecPtrIsInvalid(snapshot_first_between(state->restart, before));
 }
 
 /*
@@ -252,7 +257,8 @@ choose_beginning(Walk *walk, XLogRecPtr restart, const char *resume)
 	if (resume != NULL)
 	{
 		walk_state_parse(&walk->state, resume, restart);
-		if (!XLogRecPtrIsInvalid(walk->state.file) && !files_stand(&walk->state))
+		if (!XLogRecPtrIsInvalid(walk->state.file) &&
+			snapshot_file_state(walk->state.file, NULL) != SNAPSHOT_VALID)
 			walk_state_begin(&walk->state, restart, reader->tli);
 	}
 	else if (known != NULL && files_stand(known))
