@@ -82,6 +82,20 @@ func TestAFailedFenceStopsTheStepsOfItsNodeOnly(t *testing.T) {
 	}
 }
 
+func TestAWalkThatFailsIsNotAskedForInEachCycle(t *testing.T) {
+	s := newStage(t)
+	s.c.cfg.Policy.Interval = time.Hour
+	for range 3 {
+		s.cycle(t)
+	}
+	if got := s.nodes["a"].walks; got != 1 {
+		t.Errorf("the primary was asked for walks %d times within an interval, want 1", got)
+	}
+	if kinds := s.nodes["b"].kinds(); !slices.Contains(kinds, plan.StepHold) {
+		t.Errorf("b got %v, want its hold all the same", kinds)
+	}
+}
+
 func TestANodeThatHangsIsUnreachableAndTheOthersGoOn(t *testing.T) {
 	s := newStage(t)
 	s.nodes["b"].hang = true
