@@ -38,13 +38,17 @@ type Options struct {
 	Settings map[string]string   // of every node
 	OnB      lab.StandbyOptions  // of the first standby
 	OnC      *lab.StandbyOptions // of the second; nil: as B
+	Lasts    time.Duration       // how long the scene may last at most; 0 is four minutes
 }
 
 // New starts the primary and its standbys, with the extension and the
 // controller's role, and no controller.
 func New(t *testing.T, o Options) *Scene {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	if o.Lasts == 0 {
+		o.Lasts = 4 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), o.Lasts)
 	t.Cleanup(cancel)
 	l, err := lab.NewCluster(ctx, lab.Options{BinDir: binDir(t), Settings: o.Settings})
 	s := &Scene{T: t, Ctx: ctx, Lab: l}
