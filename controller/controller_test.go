@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
