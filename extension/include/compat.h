@@ -149,6 +149,19 @@ compat_oldest_xid(void)
 	return oldest;
 }
 
+/* This backend's own xmin, of all the snapshots that it holds. */
+#include "storage/proc.h"
+
+static inline TransactionId
+compat_own_xmin(void)
+{
+#if PG_VERSION_NUM >= 140000
+	return MyProc->xmin;
+#else
+	return MyPgXact->xmin;
+#endif
+}
+
 static inline void
 compat_materialize(FunctionCallInfo fcinfo)
 {

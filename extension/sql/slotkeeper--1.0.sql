@@ -185,4 +185,12 @@ RETURNS text
 AS 'MODULE_PATHNAME', 'slotkeeper_remove_fence'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA slotkeeper FROM PUBLIC;
+-- Returns when a slot, the server's role or timeline is no longer as the token
+-- says, when the position after the token's @ is replayed, or at the timeout.
+CREATE PROCEDURE slotkeeper.wait_for_change(
+	INOUT token text,
+	timeout interval)
+AS 'MODULE_PATHNAME', 'slotkeeper_wait_for_change'
+LANGUAGE C;
+
+REVOKE ALL ON ALL ROUTINES IN SCHEMA slotkeeper FROM PUBLIC;
