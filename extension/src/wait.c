@@ -137,7 +137,7 @@ fingerprint_slot(const SlotLook *look, uint64 seed)
 	if (look->data.persistency != RS_PERSISTENT)
 		return seed;
 	memset(&part, 0, sizeof(part));
-	strlcpy(NameStr(part.name), name, NAMEDATALEN);
+	part.name = look->data.name;
 	part.database = look->data.database;
 	part.invalidated = look->invalidated != NULL;
 	if (!LookIsPhysical(look) || strcmp(name, HOLD_NAME) == 0 || strcmp(name, WAL_HOLD_NAME) == 0)
