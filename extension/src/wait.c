@@ -62,21 +62,27 @@ typedef struct Token
 static char *
 token_text(const Token *token)
 {
+	uint32		hi = (uint32) (token->fingerprint >> 32),
+				lo = (uint32) token->fingerprint;
+
 	if (XLogRecPtrIsInvalid(token->target))
-		return psprintf("1:%016" INT64_MODIFIER "x", token->fingerprint);
-	return psprintf("1:%016" INT64_MODIFIER "x@%X/%X", token->fingerprint, LSN_FORMAT_ARGS(token->target));
+		return psprintf("1:%08x%08x", hi, lo);
+	return psprintf("1:%08x%08x@%X/%X", hi, lo, LSN_FORMAT_ARGS(token->target));
 }
 
 static bool
 token_parse(Token *token, const char *text)
 {
-	uint32		hi = 0,
-				lo = 0;
+	uint32		hi,
+				lo,
+				target_hi = 0,
+				target_lo = 0;
 
 	if (strlen(text) > TOKEN_MAX ||
-		sscanf(text, "1:%16" INT64_MODIFIER "x@%8X/%8X", &token->fingerprint, &hi, &lo) < 1)
+		sscanf(text, "1:%8x%8x@%8X/%8X", &hi, &lo, &target_hi, &target_lo) < 2)
 		return false;
-	token->target = ((uint64) hi) << 32 | lo;
+	token->fingerprint = ((uint64) hi) << 32 | lo;
+	token->target = ((uint64) target_hi) << 32 | target_lo;
 	/* sscanf is lenient: only what token_text would write is accepted */
 	return strcmp(text, token_text(token)) == 0;
 }

@@ -45,7 +45,7 @@ like "a session that waits can be ended" "$(cat "$WORK/complaint")" "terminating
 
 # a position
 q b "SELECT pg_wal_replay_pause()" >/dev/null
-until_true b "SELECT pg_get_wal_replay_pause_state() = 'paused'"
+until_true b "SELECT pg_is_wal_replay_paused()"
 q a "INSERT INTO t VALUES (1)" >/dev/null
 at=$(q a "SELECT pg_current_wal_insert_lsn()")
 waits b "$at_b@$at"
