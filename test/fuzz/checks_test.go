@@ -60,7 +60,7 @@ func (g *stage) unharmed(w *witness, backends []uint32) {
 	if now := g.foreign(n); now != w.foreign {
 		g.T.Errorf("slots of others on %s were\n%s\nand are\n%s", n.Name(), w.foreign, now)
 	}
-	pids := strings.Trim(strings.ReplaceAll(fmt.Sprint(backends), " ", ","), "[]")
+	pids := strings.ReplaceAll(strings.Trim(fmt.Sprint(append([]uint32{0}, backends...)), "[]"), " ", ",")
 	for what, sql := range map[string]string{
 		"locks": "SELECT locktype || ' ' || mode FROM pg_locks WHERE pid IN (" + pids + ")",
 		"slots": "SELECT slot_name::text FROM pg_replication_slots WHERE active_pid IN (" + pids + ")",

@@ -31,7 +31,10 @@ func TestRestartpoints(t *testing.T) {
 	var old []*view
 	open := []*harness.Session{g.Session(g.primary), g.Session(g.primary)}
 	for round := range n {
-		g.fill(r, open, round)
+		if round%3 == 2 {
+			g.removeWAL()
+		}
+		g.overlap(r, open, round)
 		g.OK(g.standby.WaitCatchup(g.Ctx, g.primary))
 		v, err := look(g.Ctx, r, conn, other)
 		g.OK(err)
@@ -51,17 +54,14 @@ func TestRestartpoints(t *testing.T) {
 	g.promoted(g.standby)
 }
 
-// fill moves the primary on by a few segments, most of its slots with it. There is
-// always a transaction open, so that only a snapshot file proves most positions.
-func (g *stage) fill(r *rand.Rand, open []*harness.Session, round int) {
+// overlap moves most slots of the primary on. There is always a transaction open,
+// so that only a snapshot file proves most positions.
+func (g *stage) overlap(r *rand.Rand, open []*harness.Session, round int) {
 	g.T.Helper()
 	open[round%2].Exec("BEGIN; INSERT INTO t VALUES (2)")
 	g.Exec(g.primary, "CHECKPOINT")
 	if round > 0 {
 		open[(round+1)%2].Exec("COMMIT")
-	}
-	if round%3 == 2 {
-		g.removeWAL()
 	}
 	g.Exec(g.primary, "INSERT INTO t VALUES (0); CHECKPOINT")
 	for _, slot := range g.slots {
