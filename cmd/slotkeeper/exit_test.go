@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster/etcd"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
@@ -35,5 +37,22 @@ func TestExitCodes(t *testing.T) {
 	}
 	if message(quiet(3)) != "" || message(exitf(3, "x")) != "x" {
 		t.Error("messages")
+	}
+}
+
+// A server's message may hold anything, and each line of it names its speaker.
+func TestComplaintsDoNotReachTheTerminalAsTheyAre(t *testing.T) {
+	var b bytes.Buffer
+	complain(&b, errors.New("bad\x1b[31m\nworse"))
+	if want := "slotkeeper: bad\\x1b[31m\nslotkeeper: worse\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestHowLongTheEndMayTake(t *testing.T) {
+	for name, want := range map[string]time.Duration{"run": stopWithin, "demo": 30 * time.Second, "nix": stopWithin} {
+		if got := patience(newRootCommand(), []string{name, "--config", "x"}); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }

@@ -44,7 +44,7 @@ CALL slotkeeper.wait_for_change('1:0000000000000000', '1 day') \gset now_
 SELECT :'now_token' = :'token' AS up_to_date;
 
 -- a position: reached, its @ is gone; not reached, the text is the same
-SELECT :'token' || '@0/1' AS near, :'token' || '@FFFFFFFF/FFFFFFFF' AS far \gset
+SELECT :'token' || '@0/00000001' AS near, :'token' || '@FFFFFFFF/FFFFFFFF' AS far \gset
 CALL slotkeeper.wait_for_change(:'near', '1 day') \gset now_
 SELECT :'now_token' = :'token' AS reached;
 CALL slotkeeper.wait_for_change(:'far', '1 ms') \gset now_
@@ -59,7 +59,11 @@ CALL slotkeeper.wait_for_change('1:000000000000000A', '0');
 CALL slotkeeper.wait_for_change('1:0000000000000000 ', '0');
 CALL slotkeeper.wait_for_change('1:0000000000000000@', '0');
 CALL slotkeeper.wait_for_change('1:0000000000000000@0/0', '0');
-CALL slotkeeper.wait_for_change('1:0000000000000000@0/01', '0');
+CALL slotkeeper.wait_for_change('1:0000000000000000@0/', '0');
+CALL slotkeeper.wait_for_change('1:0000000000000000@0/1 ', '0');
+CALL slotkeeper.wait_for_change('1:0000000000000000@/1', '0');
+CALL slotkeeper.wait_for_change('1:0000000000000000@0/-1', '0');
+CALL slotkeeper.wait_for_change('1:0000000000000000@0/000000001', '0');
 CALL slotkeeper.wait_for_change('1:0000000000000000@0/1@0/1', '0');
 CALL slotkeeper.wait_for_change(repeat('1', 100000), '0');
 

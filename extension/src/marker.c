@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "storage/fd.h"
 #include "utils/builtins.h"
@@ -19,7 +20,7 @@
 #include "utils/typcache.h"
 
 #include "proof.h"
-#include "slotkeeper.h"
+#include "row.h"
 
 #define MARKER_TITLE "slotkeeper marker 1"
 #define MARKER_VERSION 1
@@ -117,6 +118,7 @@ marker_read(const char *slot_name, Marker *result)
 	/* the inode is compared here even without a birth time: this is one node */
 	if (written.inode != own.inode || !incarnation_same(&written, &own))
 		return false;
+	result->own = own;
 	return read_fields(&file, result);
 }
 
@@ -192,6 +194,34 @@ marker_write(const char *slot_name, const Marker *marker)
 	return true;
 }
 
+static bool
+same_text(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool
+same_source(const Marker *a, const Marker *b)
+{
+	if (a->has_source != b->has_source)
+		return false;
+	return !a->has_source ||
+		(a->source.inode == b->source.inode && a->source.has_birth == b->source.has_birth &&
+		 a->source.birth == b->source.birth);
+}
+
+bool
+marker_renew(const char *slot_name, const Marker *old, const Marker *marker)
+{
+	if (old->version == marker->version && old->kind == marker->kind &&
+		same_text(old->scope, marker->scope) && same_text(old->store, marker->store) &&
+		old->system_identifier == marker->system_identifier && old->timeline == marker->timeline &&
+		old->generation == marker->generation && same_source(old, marker) &&
+		same_text(old->way, marker->way) && old->witness == marker->witness)
+		return false;
+	return marker_write(slot_name, marker);
+}
+
 void
 marker_remove(const char *slot_name)
 {
@@ -219,17 +249,13 @@ marker_file_at(const Marker *marker, XLogRecPtr restart)
 Datum
 marker_datum(const Marker *marker, Oid type)
 {
+	static const Oid types[] = {INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INT8OID, InvalidOid, TEXTOID, LSNOID};
 	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
 	Datum		values[10];
 	bool		nulls[10] = {false};
 	HeapTuple	tuple;
 
-	if (desc->natts != lengthof(values))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type slotkeeper.marker has %d columns, not %d",
-						desc->natts, (int) lengthof(values)),
-				 errhint("Drop the extension slotkeeper and create it again.")));
+	row_type_check(desc, "marker", types, lengthof(types));
 	values[0] = Int32GetDatum(marker->version);
 	values[1] = CStringGetTextDatum(kind_names[marker->kind]);
 	values[2] = CStringGetTextDatum(marker->scope);

@@ -49,12 +49,13 @@ PG_FUNCTION_INFO_V1(slotkeeper_wait_for_change);
 /*
  * What a caller knows: a fingerprint of the slots as it saw them and, where it
  * waits for that too, a position to be replayed. Its text is 1:<fingerprint>,
- * with @<position> after it.
+ * with @<position> after it as pg_lsn writes it on any major.
  */
 typedef struct Token
 {
 	uint64		fingerprint;
 	XLogRecPtr	target;			/* Invalid: replay does not matter */
+	const char *target_text;	/* "" or @<position>, as it was given */
 } Token;
 
 #define TOKEN_MAX 64
@@ -62,27 +63,38 @@ typedef struct Token
 static char *
 token_text(const Token *token)
 {
-	uint32		hi = (uint32) (token->fingerprint >> 32),
-				lo = (uint32) token->fingerprint;
+	return psprintf("1:%08x%08x%s", (uint32) (token->fingerprint >> 32), (uint32) token->fingerprint, token->target_text);
+}
 
-	if (XLogRecPtrIsInvalid(token->target))
-		return psprintf("1:%08x%08x", hi, lo);
-	return psprintf("1:%08x%08x@%X/%X", hi, lo, LSN_FORMAT_ARGS(token->target));
+static bool
+target_parse(Token *token)
+{
+	const char *text = token->target_text + 1;
+	uint32		hi,
+				lo;
+	char		rest;
+
+	if (strspn(text, "0123456789ABCDEFabcdef/") != strlen(text) ||
+		sscanf(text, "%8X/%8X%c", &hi, &lo, &rest) != 2)
+		return false;
+	token->target = ((uint64) hi) << 32 | lo;
+	return !XLogRecPtrIsInvalid(token->target);
 }
 
 static bool
 token_parse(Token *token, const char *text)
 {
 	uint32		hi,
-				lo,
-				target_hi = 0,
-				target_lo = 0;
+				lo;
 
-	if (strlen(text) > TOKEN_MAX ||
-		sscanf(text, "1:%8x%8x@%8X/%8X", &hi, &lo, &target_hi, &target_lo) < 2)
+	if (strlen(text) > TOKEN_MAX || sscanf(text, "1:%8x%8x", &hi, &lo) != 2)
 		return false;
 	token->fingerprint = ((uint64) hi) << 32 | lo;
-	token->target = ((uint64) target_hi) << 32 | target_lo;
+	token->target_text = strchr(text, '@');
+	if (token->target_text == NULL)
+		token->target_text = "";
+	else if (!target_parse(token))
+		return false;
 	/* sscanf is lenient: only what token_text would write is accepted */
 	return strcmp(text, token_text(token)) == 0;
 }
@@ -264,7 +276,7 @@ wait_past(Token *token, int64 timeout)
 		{
 			token->fingerprint = seen;
 			if (reached >= token->target)
-				token->target = InvalidXLogRecPtr;
+				token->target_text = "";
 			return;
 		}
 		INSTR_TIME_SET_CURRENT(now);
@@ -278,7 +290,7 @@ wait_past(Token *token, int64 timeout)
 Datum
 slotkeeper_wait_for_change(PG_FUNCTION_ARGS)
 {
-	Token		token = {0};
+	Token		token = {.target_text = ""};
 	int64		timeout = timeout_arg(fcinfo, 1);
 	XLogRecPtr	reached;
 	TupleDesc	desc;

@@ -27,7 +27,7 @@ const everythingOf = `SELECT format('%s %s %s %s %s %s %s %s %s', name, kind, te
 func TestC28SlotsOfOthers(t *testing.T) {
 	t.Parallel()
 	harness.Binary(t) // built before the backup begins
-	s := harness.New(t, harness.Options{})
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
 	s.Logical(s.A, "their_left", "same_name")
 	s.OK(s.A.StopFast(s.Ctx))
 	s.OK(s.B.Promote(s.Ctx))
