@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/controller/status"
 )
@@ -43,7 +44,9 @@ type Controller struct {
 	cycle   uint64
 	ledger  ledger
 	term    Term
+	awaits  map[string]cluster.LSN // replay positions that the next cycle waits for, per standby
 
+	moved  chan struct{} // from the watchers
 	reload chan Config
 	kicks  chan kick
 	shown  atomic.Pointer[status.Status]
@@ -65,6 +68,7 @@ func New(cfg Config, deps Deps) *Controller {
 		deps:    deps,
 		cfg:     cfg,
 		readers: map[string]*reader{},
+		moved:   make(chan struct{}),
 		reload:  make(chan Config, 1),
 		kicks:   make(chan kick, 16),
 	}
@@ -113,8 +117,10 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 		wait(ctx, c.cfg.Interval)
 		return
 	}
-	timer := time.NewTimer(0)
+	timer := newPacer()
 	defer timer.Stop()
+	watching, stopWatching := context.WithCancel(term.Context())
+	defer stopWatching()
 	var asked []kick
 	defer func() { answer(asked, errNoLonger) }()
 	for {
@@ -130,7 +136,10 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 			log.Info("configuration reloaded")
 		case k := <-c.kicks:
 			asked = append(asked, k)
-			timer.Reset(0)
+			timer.soon(0)
+			continue
+		case <-c.moved:
+			timer.soon(c.cfg.MinGap)
 			continue
 		case <-timer.C:
 		}
@@ -138,7 +147,8 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 		next, err := c.Cycle(ctx)
 		answer(asked, err)
 		asked = nil
-		timer.Reset(next)
+		c.watch(watching)
+		timer.next(next)
 	}
 }
 
@@ -147,7 +157,7 @@ func (c *Controller) pause(todo plan.Plan) time.Duration {
 	switch {
 	case todo.Again:
 		return c.cfg.MinGap
-	case todo.Wake > 0:
+	case todo.Wake > 0 && !c.watches(todo.Awaits):
 		return max(todo.Wake, c.cfg.MinGap)
 	}
 	return c.cfg.Interval
@@ -222,6 +232,7 @@ func (c *Controller) Cycle(ctx context.Context) (next time.Duration, err error) 
 	mem, verdicts, conditions := plan.Settle(c.deps.Now(), c.cfg.Policy, seen, todo, done)
 	c.memory = mem
 	c.publish(ctx, seen, todo, verdicts, conditions)
+	c.awaits = todo.Awaits
 	return c.pause(todo), nil
 }
 

@@ -34,11 +34,14 @@ type fakeNode struct {
 	steps []plan.Step
 	walks int // how often walks were asked for
 	do    func(plan.Step) ([]cluster.Outcome, error)
+	watch func(context.Context, string, cluster.Opt[cluster.LSN]) (string, bool, error) // nil: a server without the procedure
+	reads int
 }
 
 func (n *fakeNode) Read(ctx context.Context) (plan.NodeRead, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.reads++
 	if n.hang {
 		n.mu.Unlock()
 		<-ctx.Done()
@@ -68,6 +71,16 @@ func (n *fakeNode) Do(_ context.Context, s plan.Step) ([]cluster.Outcome, error)
 		return do(s)
 	}
 	return nil, nil
+}
+
+func (n *fakeNode) Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (string, bool, error) {
+	n.mu.Lock()
+	watch := n.watch
+	n.mu.Unlock()
+	if watch == nil {
+		return since, false, errors.New("procedure slotkeeper.wait_for_change does not exist")
+	}
+	return watch(ctx, since, target)
 }
 
 func (n *fakeNode) Close() {}

@@ -18,6 +18,7 @@ type reader struct {
 	flight chan plan.Fact[plan.NodeRead] // of capacity 1; nil when no read is under way
 	last   plan.Fact[plan.NodeRead]
 	cancel context.CancelFunc
+	watch  *watcher // nil until a leader has begun to watch
 }
 
 // observe reads the topology and all nodes side by side, then the snapshot
@@ -92,6 +93,9 @@ func (r *reader) close() {
 	}
 	if r.node != nil {
 		r.node.Close()
+	}
+	if r.watch != nil {
+		r.watch.stop()
 	}
 }
 

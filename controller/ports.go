@@ -13,8 +13,9 @@ type Source interface {
 	Topology(ctx context.Context) (cluster.Topology, error)
 }
 
-// Node is one PostgreSQL server. Its methods are called by one goroutine at a
-// time and end when their context does, also against a server that hangs.
+// Node is one PostgreSQL server. Its methods end when their context does, also
+// against a server that hangs. One goroutine at a time calls them; beside it,
+// another one calls Watch.
 type Node interface {
 	// Read gives one complete read, or an error. An error that has a
 	// `Reason() string` names the verdict reason that it stands for; one that
@@ -28,6 +29,13 @@ type Node interface {
 	Walks(ctx context.Context, wanted []plan.WalkWanted, maxBytes int64) (map[string]plan.Walk, error)
 	// Do makes the one call that the step stands for.
 	Do(ctx context.Context, step plan.Step) ([]cluster.Outcome, error)
+	// Watch waits until a slot, the role or the timeline of the node is no
+	// longer as since says, a token that an earlier Watch gave; with "" it
+	// returns at once. Where target is given it waits for that position to be
+	// replayed as well. moved is false when the waiting ended otherwise: ctx,
+	// or the node's own limit. now is the token to go on with. An error says
+	// that this node cannot be waited on for now.
+	Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (now string, moved bool, err error)
 	// Close ends the sessions. It does not wait for the server.
 	Close()
 }

@@ -27,7 +27,7 @@ func SetupRole(ctx context.Context, primary *Node) error {
 		END $$;
 		GRANT pg_monitor TO slotkeeper;
 		GRANT USAGE ON SCHEMA slotkeeper TO slotkeeper;
-		GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slotkeeper TO slotkeeper`)
+		GRANT EXECUTE ON ALL ROUTINES IN SCHEMA slotkeeper TO slotkeeper`)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "0A000" || pg.Code == "58P01") {
 		return fmt.Errorf("creating the extension: %w (%w)", ErrNoExtension, err)

@@ -33,7 +33,7 @@ func (s *Session) acquire(ctx context.Context) (*connection, error) {
 	if err := s.take(ctx); err != nil {
 		return nil, err
 	}
-	c, err := s.open(ctx)
+	c, err := s.open(ctx, nil)
 	if err != nil {
 		<-s.tokens
 		return nil, err
@@ -41,8 +41,14 @@ func (s *Session) acquire(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// take waits for the place of a new connection.
+// take waits for the place of a new connection; Watch gives up its own for it.
 func (s *Session) take(ctx context.Context) error {
+	select {
+	case s.tokens <- struct{}{}:
+		return nil
+	default:
+		s.evict()
+	}
 	limit := time.NewTimer(s.opts.ConnectTimeout)
 	defer limit.Stop()
 	select {
@@ -55,12 +61,14 @@ func (s *Session) take(ctx context.Context) error {
 	}
 }
 
-// open connects and looks whether it is a connection that can be used.
-func (s *Session) open(ctx context.Context) (*connection, error) {
+// open connects, with these settings beside the usual ones, and looks whether
+// it is a connection that can be used.
+func (s *Session) open(ctx context.Context, settings map[string]string) (*connection, error) {
 	config, err := s.opts.config(s.member)
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(config.RuntimeParams, settings)
 	c, err := s.dialNewer(ctx, config)
 	if err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func TestRoleWithoutPrivileges(t *testing.T) {
 		t.Fatalf("Read after all grants gave %v", err)
 	}
 	exec1(t, admin, `REVOKE EXECUTE ON FUNCTION slotkeeper.slots() FROM "Limited One"`)
-	faulty(t, s, NoPrivilege, []string{`"Limited One"`, "slots"}, []string{`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slotkeeper TO "Limited One";`})
+	faulty(t, s, NoPrivilege, []string{`"Limited One"`, "slots"}, []string{`GRANT EXECUTE ON ALL ROUTINES IN SCHEMA slotkeeper TO "Limited One";`})
 }
 
 func TestNoHBAEntry(t *testing.T) {

@@ -17,7 +17,7 @@ func Grants(role string) []string {
 		fmt.Sprintf("ALTER ROLE %s LOGIN REPLICATION;", r),
 		fmt.Sprintf("GRANT pg_monitor TO %s;", r),
 		fmt.Sprintf("GRANT USAGE ON SCHEMA slotkeeper TO %s;", r),
-		fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slotkeeper TO %s;", r),
+		fmt.Sprintf("GRANT EXECUTE ON ALL ROUTINES IN SCHEMA slotkeeper TO %s;", r),
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// maxConnections per node: the one that is kept, and one more for a call
-	// that comes while it is busy or still being closed.
+	// maxConnections per node: the one that is kept, and one more for Watch. A
+	// call that comes while the kept one is busy or still being closed takes
+	// Watch's place.
 	maxConnections = 2
 	// closeGrace is what a failed connection gets for its cancel request and
 	// its goodbye before its sockets are closed under it.
@@ -28,7 +29,8 @@ var ErrClosed = errors.New("the session is closed")
 
 // Session talks to one node. It connects when it is first used, keeps one
 // connection open, and opens a new one when that fails. At most two exist at
-// any time, those being closed included. Methods are for any goroutine.
+// any time, those being closed included. Methods are for any goroutine; only one
+// Watch goes on at a time.
 type Session struct {
 	member cluster.Member
 	opts   Options
@@ -36,10 +38,12 @@ type Session struct {
 	newer  map[string]string
 	older  atomic.Bool // the server does not know the settings in newer
 
-	mu     sync.Mutex
-	closed bool
-	kept   *connection
-	all    map[*connection]struct{}
+	mu       sync.Mutex
+	closed   bool
+	kept     *connection
+	parked   *connection // Watch's, between two calls
+	watching *connection // Watch's, in a call
+	all      map[*connection]struct{}
 }
 
 // connection is one connection and what belongs to it.

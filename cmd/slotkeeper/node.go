@@ -70,6 +70,10 @@ func (n *node) Walks(ctx context.Context, wanted []plan.WalkWanted, maxBytes int
 	return walks, nil
 }
 
+func (n *node) Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (now string, moved bool, err error) {
+	return n.session.Watch(ctx, since, target)
+}
+
 func (n *node) Close() { n.session.Close() }
 
 // Do makes the one call that a step stands for.

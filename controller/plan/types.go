@@ -231,6 +231,9 @@ type Plan struct {
 	// Wake is how long to wait at most before the next cycle, zero for the whole
 	// interval. With Again it is zero: only the shortest gap between cycles.
 	Wake time.Duration `json:"wake"`
+	// Awaits says what Wake waits for: per standby, the replay position at which
+	// it can take the next kept read.
+	Awaits map[string]cluster.LSN `json:"awaits,omitempty"`
 
 	// What Decide found that Settle turns into verdicts and conditions.
 	Verdicts   []Verdict   `json:"verdicts"` // before the outcomes

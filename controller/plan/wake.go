@@ -1,14 +1,18 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
 
 // leastWake is the shortest wait that is worth while for replay to move.
 const leastWake = 20 * time.Millisecond
 
 // pace says how soon the next cycle should follow. At once while something
-// moves. Replay is seen only by reading: while a kept read waits for it, after a
-// quarter of the time that it has waited already, so that a standby with a long
-// delay is not asked all the time.
+// moves. While a kept read waits for replay, at the position that it waits for;
+// where that is seen only by reading, after a quarter of the time that it has
+// waited already, so that a standby with a long delay is not asked all the time.
 func (c *cycle) pace() {
 	c.pl.Again = c.moved
 	for _, s := range c.pl.Steps {
@@ -26,8 +30,18 @@ func (c *cycle) pace() {
 		}
 		next := pr.t.kept[pr.best+1]
 		wake = min(wake, max(c.now.Sub(next.At)/4, leastWake))
+		c.await(pr.node, next.Position.Confirmed)
 	}
 	if wake < c.p.Interval {
 		c.pl.Wake = wake
+	}
+}
+
+func (c *cycle) await(standby string, replay cluster.LSN) {
+	if c.pl.Awaits == nil {
+		c.pl.Awaits = map[string]cluster.LSN{}
+	}
+	if other, ok := c.pl.Awaits[standby]; !ok || replay < other {
+		c.pl.Awaits[standby] = replay
 	}
 }

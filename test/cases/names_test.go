@@ -78,7 +78,7 @@ func TestDatabaseOfTheExtension(t *testing.T) {
 	database := `O'Neil "x" база`
 	s.Exec(s.A, "CREATE DATABASE "+pgx.Identifier{database}.Sanitize())
 	s.OK(s.A.DB(database).Exec(s.Ctx, `CREATE EXTENSION slotkeeper; GRANT USAGE ON SCHEMA slotkeeper TO slotkeeper;
-		GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slotkeeper TO slotkeeper`))
+		GRANT EXECUTE ON ALL ROUTINES IN SCHEMA slotkeeper TO slotkeeper`))
 	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
 	config := s.Config(harness.Postgres{Database: database})
 	if r := harness.Command(t, s.Ctx, "sync", "--config", config); r.Code != 0 || !strings.Contains(r.Stderr, "1 of 1 pairs") {
