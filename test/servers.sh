@@ -32,10 +32,11 @@ fail() {
 suite_of() {
     case $1 in
         13) echo bullseye ;;
+        15) echo bookworm ;;
         17) echo trixie ;;
         18) echo forky ;;
         19) echo experimental ;;
-        *) fail "no suite of Debian is known to have PostgreSQL $1; they are for 13, 17, 18 and 19" ;;
+        *) fail "no suite of Debian is known to have PostgreSQL $1; they are for 13, 15, 17, 18 and 19" ;;
     esac
 }
 
@@ -125,15 +126,15 @@ unpack() {
     rm -rf "$2"/usr/share/{doc,man,locale,lintian} "$2"/usr/lib/postgresql/*/lib/{bitcode,llvmjit*}
 }
 
-# adapt TREE FINAL_PLACE MAJOR: the programs find their tree's libraries
+# adapt TREE FINAL_PLACE: the programs find their tree's libraries
 adapt() {
-    local tree=$1 final=$2 bin="$1/usr/lib/postgresql/$3/bin" loader program rpath
+    local tree=$1 final=$2 loader file lib
+    lib=$(gcc -print-multiarch)
     loader=$(cd "$tree" && find . -name 'ld-linux*.so.*' | head -n 1)
-    rpath="\$ORIGIN/../../../$(gcc -print-multiarch):\$ORIGIN/../../../../../lib/$(gcc -print-multiarch)"
-    for program in "$bin"/*; do
-        [ "$(head -c 4 "$program" | tail -c 3)" = ELF ] || continue
-        patchelf --force-rpath --set-rpath "$rpath" "$program"
-        if [ -n "$loader" ]; then patchelf --set-interpreter "$final/${loader#./}" "$program"; fi
+    find "$tree/usr/lib/postgresql" -type f -perm -u+x ! -name '*.so*' | while read -r file; do
+        patchelf --print-interpreter "$file" >/dev/null 2>&1 || continue
+        patchelf --force-rpath --set-rpath "$final/usr/lib/$lib:$final/lib/$lib" "$file"
+        if [ -n "$loader" ]; then patchelf --set-interpreter "$final/${loader#./}" "$file"; fi
     done
     # flags of that suite's compiler which this machine's may not know
     find "$tree" -name Makefile.global -exec sed -i \
@@ -174,7 +175,7 @@ make_server() {
     rm -rf "$place" "$place.new"
     mkdir "$place.new"
     unpack "$work" "$place.new"
-    adapt "$place.new" "$place" "$major"
+    adapt "$place.new" "$place"
     mv "$place.new" "$place"
     answer_from_tree "$place/usr/lib/postgresql/$major/bin"
     "$place/usr/lib/postgresql/$major/bin/postgres" --version >&2

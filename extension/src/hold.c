@@ -56,7 +56,7 @@ make_hold(HoldCall *call)
 	Marker		marker;
 	char	   *why;
 
-	hand_create(HOLD_NAME, false, false);
+	hand_create(HOLD_NAME, false);
 	marker_init(&marker, MARKER_HOLD, call->fence, call->generation);
 	(void) marker_write(HOLD_NAME, &marker);
 	if (!hand_persist(&why))
@@ -127,7 +127,7 @@ count_mirrors(HoldCall *call)
 static bool
 witnessed(const Want *want)
 {
-	ReplicationSlot *slot = SearchNamedReplicationSlot(NameStr(want->slot), false);
+	ReplicationSlot *slot = compat_slot_find(NameStr(want->slot));
 	SlotLook	look;
 
 	if (slot == NULL)
