@@ -8,7 +8,8 @@ type Change struct {
 	TwoPhase    bool        `json:"two_phase"`
 	TwoPhaseAt  Opt[LSN]    `json:"two_phase_at"`
 	Position    Position    `json:"position"`
-	Snapshot    Opt[[]byte] `json:"-"` // the file at exactly Position.Restart, where the primary had one
+	Snapshot    Opt[[]byte] `json:"-"`           // a snapshot file of the primary
+	SnapshotAt  Opt[LSN]    `json:"snapshot_at"` // where the file belongs; absent: at exactly Position.Restart
 	Source      Incarnation `json:"source"`
 	Resume      string      `json:"resume"` // where an unfinished walk goes on, "" for a new one
 }

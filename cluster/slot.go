@@ -19,7 +19,8 @@ const (
 	Logical  SlotKind = "logical"
 )
 
-// SnapshotState says whether the snapshot file at exactly a slot's restart_lsn is there.
+// SnapshotState says whether the snapshot file that decoding begins with is
+// there: at exactly a slot's restart_lsn, or where its marker's Witness says.
 type SnapshotState string
 
 // The states of a snapshot file.
@@ -120,5 +121,6 @@ type Marker struct {
 	Timeline   Timeline    `json:"timeline"`
 	Generation int64       `json:"generation"`
 	Source     Incarnation `json:"source"`
-	Way        string      `json:"way"` // how a mirror was proven: file, nothing_running or phases
+	Way        string      `json:"way"`     // how a mirror was proven: file, nothing_running, phases or later_file
+	Witness    Opt[LSN]    `json:"witness"` // of way later_file: the position of that file
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -162,6 +163,36 @@ func TestASuccessorRecallsTheGeneration(t *testing.T) {
 	}
 	if got, want := next.c.memory.Generation, s.c.memory.Generation; got != want || got == 0 {
 		t.Errorf("the successor knows generation %d, its predecessor %d", got, want)
+	}
+}
+
+func TestASuccessorKnowsEverySlotThatWasSeen(t *testing.T) {
+	s := newStage(t)
+	s.cycle(t)
+	recalled := func() []string {
+		mem, err := status.Recall(s.term.parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Sorted(maps.Keys(mem.Slots))
+	}
+	for _, slots := range [][]cluster.Slot{
+		{fakeSlot("cdc"), fakeSlot("new")}, // long before positions are due again
+		{fakeSlot("new")},
+	} {
+		var want []string
+		for _, slot := range slots {
+			want = append(want, slot.Name)
+		}
+		for range 5 { // one that is gone is forgotten after some reads
+			s.nodes["a"].mu.Lock()
+			s.nodes["a"].read.Slots = slots
+			s.nodes["a"].mu.Unlock()
+			s.cycle(t)
+		}
+		if got := recalled(); !slices.Equal(got, want) {
+			t.Errorf("a successor knows of %v, the primary has %v", got, want)
+		}
 	}
 }
 

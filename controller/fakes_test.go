@@ -50,6 +50,10 @@ func (n *fakeNode) Snapshots(context.Context, []cluster.LSN) (map[cluster.LSN][]
 	return map[cluster.LSN][]byte{}, nil
 }
 
+func (n *fakeNode) Walks(context.Context, []plan.WalkWanted, int64) (map[string]plan.Walk, error) {
+	return map[string]plan.Walk{}, nil
+}
+
 func (n *fakeNode) Do(_ context.Context, s plan.Step) ([]cluster.Outcome, error) {
 	n.mu.Lock()
 	n.steps = append(n.steps, s)

@@ -38,11 +38,19 @@ func (c *Controller) observe(ctx context.Context) plan.Observation {
 	for _, m := range topology.Members {
 		c.readers[m.Name].start(c.cfg.ReadTimeout, c.deps.Now)
 	}
-	for _, m := range topology.Members {
-		seen.Nodes[m.Name] = c.readers[m.Name].collect(ctx, c.deps.Now)
-	}
+	c.collect(ctx, &seen)
 	c.fetchSnapshots(ctx, &seen)
 	return seen
+}
+
+// collect takes half of the cycle's time at most: a node that has just fallen
+// silent must leave the other half for what the others need.
+func (c *Controller) collect(ctx context.Context, seen *plan.Observation) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.CycleTimeout/2)
+	defer cancel()
+	for name, r := range c.readers {
+		seen.Nodes[name] = r.collect(ctx, c.deps.Now)
+	}
 }
 
 // matchReaders opens a session per member and closes those of nodes that left
@@ -147,8 +155,9 @@ func factOf(read plan.NodeRead, at time.Time, err error) plan.Fact[plan.NodeRead
 	return fact
 }
 
-// fetchSnapshots asks the primary for the files that plan wants. Without them
-// a mirror waits for its next restart_lsn; that is no reason to fail the cycle.
+// fetchSnapshots asks the primary for the files that plan wants, and about
+// slots that have none. Without them a mirror waits for its next restart_lsn;
+// that is no reason to fail the cycle.
 func (c *Controller) fetchSnapshots(ctx context.Context, seen *plan.Observation) {
 	primary := plan.FindPrimary(*seen, c.memory)
 	fact, ok := seen.Nodes[primary]
@@ -161,7 +170,8 @@ func (c *Controller) fetchSnapshots(ctx context.Context, seen *plan.Observation)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ReadTimeout)
 	defer cancel()
-	files, err := c.readers[primary].node.Snapshots(ctx, wanted)
+	node := c.readers[primary].node
+	files, err := node.Snapshots(ctx, wanted)
 	if err != nil {
 		c.deps.Logger.Warn("fetching snapshots from the primary", "node", primary, "error", err)
 		return
@@ -171,4 +181,24 @@ func (c *Controller) fetchSnapshots(ctx context.Context, seen *plan.Observation)
 			seen.Snapshots[s.Name] = bytes
 		}
 	}
+	seen.Walks = c.walk(ctx, node, plan.WantWalks(c.deps.Now(), c.cfg.Policy, c.memory, fact.Value.Slots, files))
+}
+
+// walk asks the primary to prove slots. One that failed counts as asked: the
+// next cycle must not wait for it again.
+func (c *Controller) walk(ctx context.Context, node Node, wanted []plan.WalkWanted) map[string]plan.Walk {
+	if len(wanted) == 0 {
+		return nil
+	}
+	walks, err := node.Walks(ctx, wanted, c.cfg.Policy.MaxWalk)
+	if err != nil {
+		c.deps.Logger.Warn("proving slots on the primary", "error", err)
+		walks = map[string]plan.Walk{}
+	}
+	for _, w := range wanted {
+		answer := walks[w.Slot]
+		answer.Position, answer.At = w.Position, c.deps.Now()
+		walks[w.Slot] = answer
+	}
+	return walks
 }

@@ -23,6 +23,9 @@ type Node interface {
 	// Snapshots gives the bytes of the snapshot files at exactly these
 	// positions; a position without a file is left out.
 	Snapshots(ctx context.Context, at []cluster.LSN) (map[cluster.LSN][]byte, error)
+	// Walks proves from the primary's own WAL, maxBytes of it for all walks
+	// together at most. Each slot asked for has an answer.
+	Walks(ctx context.Context, wanted []plan.WalkWanted, maxBytes int64) (map[string]plan.Walk, error)
 	// Do makes the one call that the step stands for.
 	Do(ctx context.Context, step plan.Step) ([]cluster.Outcome, error)
 	// Close ends the sessions. It does not wait for the server.

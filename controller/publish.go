@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/controller/status"
 )
@@ -48,13 +50,20 @@ func (c *Controller) logTransitions(before *status.Status, now status.Status) {
 	}
 	for _, f := range now.Conditions {
 		if !had[f.Code+"/"+f.Subject] {
-			c.deps.Logger.Warn("condition", "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)
+			c.deps.Logger.Log(levelOf(f.Severity), "condition", "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)
 		}
 		delete(had, f.Code+"/"+f.Subject)
 	}
 	for gone := range had {
 		c.deps.Logger.Info("condition over", "condition", gone)
 	}
+}
+
+func levelOf(s plan.Severity) hclog.Level {
+	if s == plan.Info {
+		return hclog.Info
+	}
+	return hclog.Warn
 }
 
 // positionsEvery is how often positions go to the ledger at most. Their age is
@@ -65,11 +74,13 @@ const positionsEvery = 30 * time.Second
 type ledger struct {
 	written     map[string]string
 	positionsAt time.Time
+	identities  map[string]string // of the position parts as they were written
 	generation  int64
+	doubtful    bool // a write failed: whether it arrived is seen by reading first
 }
 
 func newLedger(parts map[string][]byte) ledger {
-	l := ledger{written: map[string]string{}}
+	l := ledger{written: map[string]string{}, identities: map[string]string{}}
 	for name, text := range parts {
 		l.written[name] = string(text)
 	}
@@ -82,30 +93,52 @@ func (c *Controller) record(ctx context.Context, now status.Status) error {
 	if err != nil {
 		return err
 	}
-	for name := range c.ledger.written {
-		if _, still := parts[name]; !still && len(name) > 6 && name[:6] == "slots/" {
-			parts[name] = status.NoSlots()
-		}
-	}
 	if parts[status.PartCluster], err = status.ClusterPart(c.memory, now); err != nil {
 		return err
 	}
-	if due := c.deps.Now().Sub(c.ledger.positionsAt) >= positionsEvery; due {
-		positions, err := status.PositionParts(c.memory, c.deps.Now())
-		if err != nil {
-			return err
-		}
-		for name, text := range positions {
-			parts[name] = text
-		}
-		c.ledger.positionsAt = c.deps.Now()
+	identities, err := c.positionParts(parts)
+	if err != nil {
+		return err
 	}
 	for name, text := range parts {
 		if err := c.save(ctx, name, text); err != nil {
 			return err
 		}
+		c.ledger.identities[name] = string(identities[name])
 	}
 	return nil
+}
+
+// positionParts adds the parts of positions that are due, those of a slot that
+// is new, gone or another one at once: a successor that does not know of a slot
+// cannot say that it is missing. What holds no slot any more is emptied.
+func (c *Controller) positionParts(parts map[string][]byte) (map[string][]byte, error) {
+	at := c.deps.Now()
+	identities, err := status.SlotIdentities(c.memory)
+	if err != nil {
+		return nil, err
+	}
+	positions, err := status.PositionParts(c.memory, at)
+	if err != nil {
+		return nil, err
+	}
+	due := at.Sub(c.ledger.positionsAt) >= positionsEvery
+	if due {
+		c.ledger.positionsAt = at
+	}
+	for name, text := range positions {
+		if due || c.ledger.identities[name] != string(identities[name]) {
+			parts[name] = text
+		}
+	}
+	for name := range c.ledger.written {
+		_, shown := parts[name]
+		_, placed := positions[name]
+		if empty, ok := status.Emptied(name); ok && !shown && !placed {
+			parts[name] = empty
+		}
+	}
+	return identities, nil
 }
 
 // save writes one part unless it says what it said before.
@@ -113,7 +146,14 @@ func (c *Controller) save(ctx context.Context, name string, text []byte) error {
 	if c.ledger.written[name] == string(text) {
 		return nil
 	}
+	if c.ledger.doubtful {
+		if _, err := c.term.Load(ctx); err != nil {
+			return fmt.Errorf("reading the ledger again after a failed write: %w", err)
+		}
+		c.ledger.doubtful = false
+	}
 	if err := c.term.Save(ctx, name, text); err != nil {
+		c.ledger.doubtful = true
 		return fmt.Errorf("saving part %s: %w", name, err)
 	}
 	c.ledger.written[name] = string(text)

@@ -10,13 +10,14 @@ import (
 const applySQL = `FROM slotkeeper.apply(` + postgres.FenceSQL + `,
 	ARRAY(SELECT ROW(c.name::name, c.plugin::name, c.database_oid::oid, c.two_phase, c.two_phase_at::pg_lsn,
 	                 c.restart_lsn::pg_lsn, c.confirmed_flush_lsn::pg_lsn, c.catalog_xmin::xid, c.snapshot,
-	                 ROW(c.inode, c.birth)::slotkeeper.incarnation, c.resume)::slotkeeper.change
+	                 ROW(c.inode, c.birth)::slotkeeper.incarnation, c.resume,
+	                 c.snapshot_at::pg_lsn)::slotkeeper.change
 	        FROM unnest($7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $12::text[], $13::text[],
-	                    $14::text[], $15::bytea[], $16::text[], $17::timestamptz[], $18::text[]) WITH ORDINALITY
+	                    $14::text[], $15::bytea[], $16::text[], $17::timestamptz[], $18::text[], $19::text[]) WITH ORDINALITY
 	             AS c(name, plugin, database_oid, two_phase, two_phase_at, restart_lsn, confirmed_flush_lsn,
-	                  catalog_xmin, snapshot, inode, birth, resume, at)
+	                  catalog_xmin, snapshot, inode, birth, resume, snapshot_at, at)
 	       ORDER BY c.at),
-	$19::bigint)`
+	$20::bigint)`
 
 // Apply asks the standby to make or move mirrors, in one call: each is proven
 // by walking at most maxBytes of the standby's own WAL before it is shown to

@@ -15,6 +15,7 @@ type columns struct {
 	twoPhaseAt                  []*string
 	restarts, confirmeds, xmins []string
 	snapshots                   [][]byte // nil is NULL
+	snapshotsAt                 []*string
 	sources                     []cluster.Opt[cluster.Incarnation]
 	resumes                     []*string
 }
@@ -31,6 +32,7 @@ func newColumns(changes []cluster.Change) *columns {
 		c.confirmeds = append(c.confirmeds, ch.Position.Confirmed.String())
 		c.xmins = append(c.xmins, ch.Position.CatalogXmin.String())
 		c.snapshots = append(c.snapshots, snapshot(ch.Snapshot))
+		c.snapshotsAt = append(c.snapshotsAt, postgres.LSNArg(ch.SnapshotAt))
 		c.sources = append(c.sources, cluster.Some(ch.Source))
 		c.resumes = append(c.resumes, resume(ch.Resume))
 	}
@@ -41,7 +43,7 @@ func (c *columns) args() []any {
 	inodes, births := postgres.IncarnationArgs(c.sources)
 	return []any{
 		c.names, c.plugins, c.databases, c.twoPhase, c.twoPhaseAt, c.restarts, c.confirmeds, c.xmins,
-		c.snapshots, inodes, births, c.resumes,
+		c.snapshots, inodes, births, c.resumes, c.snapshotsAt,
 	}
 }
 

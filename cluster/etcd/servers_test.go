@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,8 +109,15 @@ func onBoth(t *testing.T, f func(t *testing.T, url string)) {
 	}
 }
 
+var scopes sync.Map // *testing.T to its number: with -count a name comes more than once
+
 // scopeOf gives each test its own scope, without slashes.
-func scopeOf(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "-") }
+func scopeOf(t *testing.T) string {
+	n, _ := scopes.LoadOrStore(t, lastScope.Add(1))
+	return fmt.Sprint(strings.ReplaceAll(t.Name(), "/", "-"), "-", n)
+}
+
+var lastScope atomic.Int64
 
 func options(t *testing.T, url string) Options {
 	return Options{

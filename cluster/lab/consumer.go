@@ -26,6 +26,7 @@ type Consumer struct {
 	Slot         string
 	Database     string        // "" is postgres
 	ConfirmEvery time.Duration // the shortest distance of two confirmations; 0 is 10 ms
+	From         cluster.LSN   // where it goes on by its own account; 0 is where the slot stands
 	Deliveries   *Deliveries   // where the received transactions are noted; never nil
 }
 
@@ -75,8 +76,8 @@ func (c *Consumer) connect(ctx context.Context, node *Node) (*Stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting a consumer to node %q: %w", node.name, err)
 	}
-	// 0/0 is the slot's own confirmed_flush_lsn.
-	err = pglogrepl.StartReplication(ctx, conn, c.Slot, 0, pglogrepl.StartReplicationOptions{
+	// The server takes the later of this and the slot's own confirmed_flush_lsn.
+	err = pglogrepl.StartReplication(ctx, conn, c.Slot, pglogrepl.LSN(c.From), pglogrepl.StartReplicationOptions{
 		Mode:       pglogrepl.LogicalReplication,
 		PluginArgs: []string{"proto_version '1'", "publication_names '" + Publication + "'", "messages 'true'"},
 	})

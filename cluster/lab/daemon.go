@@ -96,6 +96,9 @@ func daemonConfig(options DaemonOptions, port int) string {
 // Config is the configuration file, for other commands of slotkeeper.
 func (d *Daemon) Config() string { return d.config }
 
+// URL is where the daemon's listener is.
+func (d *Daemon) URL() string { return strings.TrimSuffix(d.url, "/status") }
+
 // LogTail gives the last lines of the daemon's log.
 func (d *Daemon) LogTail(lines int) string {
 	text, err := os.ReadFile(d.log)

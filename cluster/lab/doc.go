@@ -8,6 +8,7 @@
 // the controller as a separate process and looks at its status from outside,
 // as an operator would.
 //
-// The package may import cluster and controller/status (what it reads from the
+// The package runs on Linux: it finds a server's processes in /proc. It may
+// import cluster, controller/status and controller/plan (what it reads from the
 // controller) of this project. Only cmd and test/ may import it.
 package lab

@@ -26,6 +26,7 @@ type round struct {
 	busy     *Consumer
 	idle     *Deliveries
 	stream   *Stream
+	refused  bool        // the idle slot is not on the promoted node, and was never called SAFE there
 	idleFrom cluster.LSN // confirmed_flush_lsn that the idle slot was born with
 	last     status.Status
 	promoted time.Time
@@ -185,11 +186,15 @@ func (r *round) addIdleSlot(ctx context.Context) error {
 	}
 	began := time.Now()
 	if err := r.waitSafe(ctx, []string{IdleSlot}, r.standbys); err != nil {
-		return err
+		if ctx.Err() != nil {
+			return err
+		}
+		r.fail("waiting for the new slot", err) // and the failover of the other one still counts
+	} else {
+		r.report.ReadyAfter = time.Since(began)
+		r.report.ReadyCycles = int((r.report.ReadyAfter + r.Interval - 1) / r.Interval)
+		r.Progress(fmt.Sprintf("slot %q is SAFE on every standby after %s", IdleSlot, r.report.ReadyAfter.Round(time.Millisecond)))
 	}
-	r.report.ReadyAfter = time.Since(began)
-	r.report.ReadyCycles = int((r.report.ReadyAfter + r.Interval - 1) / r.Interval)
-	r.Progress(fmt.Sprintf("slot %q is SAFE on every standby after %s", IdleSlot, r.report.ReadyAfter.Round(time.Millisecond)))
 	if r.choices.cut {
 		if err := r.cut(ctx); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
 )
 
 // resume lets writers and consumer go on with the promoted node. A slot that is
@@ -19,7 +20,9 @@ func (r *round) resume(ctx context.Context) error {
 		position, err := r.position(ctx, slot)
 		if errors.Is(err, pgx.ErrNoRows) {
 			r.report.Mirrored = false
-			r.fail("resuming", fmt.Errorf("slot %q is not on the promoted node %q", slot, r.primary.name))
+			verdict, why := verdictOf(r.last, slot, r.primary.name)
+			r.fail("resuming", fmt.Errorf("slot %q is not on the promoted node %q, where it was %s (%s)", slot, r.primary.name, verdict, why))
+			r.refused = r.refused || slot == IdleSlot && verdict != plan.Safe
 			continue
 		}
 		if err != nil {
@@ -142,6 +145,14 @@ func (r *round) drain(ctx context.Context) error {
 	if err := r.stream.Stop(); !errors.Is(err, ErrServerGone) {
 		r.fail("stopping the consumer", err)
 	}
+	r.fail("the controller", r.daemon.Stop(ctx))
+	return r.drainIdle(ctx, sentinel)
+}
+
+func (r *round) drainIdle(ctx context.Context, sentinel RowID) error {
+	if r.refused {
+		return nil
+	}
 	idle := &Consumer{Slot: IdleSlot, Deliveries: NewDeliveries()}
 	r.idle = idle.Deliveries
 	if stream, err := idle.Start(ctx, r.primary); err != nil {
@@ -150,11 +161,7 @@ func (r *round) drain(ctx context.Context) error {
 		r.fail("reading the idle slot", r.idle.WaitRow(ctx, stream, sentinel))
 		r.fail("reading the idle slot", stream.Stop())
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	r.fail("the controller", r.daemon.Stop(ctx))
-	return nil
+	return ctx.Err()
 }
 
 func (r *round) account(ctx context.Context) error {
@@ -166,7 +173,11 @@ func (r *round) account(ctx context.Context) error {
 	r.report.Unreplicated = r.load.Unreplicated(truth)
 	r.report.Accounts = []Account{
 		r.busy.Deliveries.Account(BusySlot, truth, Bounds{Positions: r.bounds[BusySlot]}, r.busy.Deliveries),
-		r.idle.Account(IdleSlot, truth, Bounds{From: r.idleFrom, Positions: r.bounds[IdleSlot]}, r.busy.Deliveries),
+	}
+	// A slot that was refused fails loudly: its consumer cannot lose a row without knowing.
+	if !r.refused {
+		bounds := Bounds{From: r.idleFrom, Positions: r.bounds[IdleSlot]}
+		r.report.Accounts = append(r.report.Accounts, r.idle.Account(IdleSlot, truth, bounds, r.busy.Deliveries))
 	}
 	return nil
 }

@@ -146,6 +146,17 @@ func (n *Node) WaitCatchup(ctx context.Context, primary *Node) error {
 	return n.WaitReplay(ctx, target)
 }
 
+// WaitReceived waits until a standby has received, replayed or not, all that a
+// primary has flushed now.
+func (n *Node) WaitReceived(ctx context.Context, primary *Node) error {
+	target, err := primary.CurrentLSN(ctx)
+	if err != nil {
+		return err
+	}
+	return n.DB("").WaitTrue(ctx, 10*time.Millisecond, fmt.Sprintf("node %q to receive %s", n.name, target),
+		"SELECT coalesce(pg_last_wal_receive_lsn() >= $1::text::pg_lsn, false)", target.String())
+}
+
 // WaitStreaming waits until a standby streams from its upstream.
 func (n *Node) WaitStreaming(ctx context.Context) error {
 	return n.DB("").WaitTrue(ctx, 20*time.Millisecond, fmt.Sprintf("node %q to stream", n.name),

@@ -12,8 +12,8 @@ import (
 
 // Proof is where decoding from a slot's restart_lsn becomes consistent.
 type Proof struct {
-	Way      string                   // file, nothing_running or phases; "" where there is no such point before confirmed_flush_lsn
-	ProvenAt cluster.Opt[cluster.LSN] // absent where there is none
+	Way      string                   // file, nothing_running, phases or later_file; "" where there is no such point before confirmed_flush_lsn
+	ProvenAt cluster.Opt[cluster.LSN] // absent where there is none; of later_file: the file's position
 }
 
 // walkPause is the wait before a walk that found no new WAL is tried again.

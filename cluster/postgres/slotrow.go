@@ -29,7 +29,7 @@ type markerRow struct {
 	generation         *int64
 	inode              *string
 	birth              *time.Time
-	way                *string
+	way, witness       *string
 }
 
 func (r *slotRow) fields() []any {
@@ -41,7 +41,7 @@ func (r *slotRow) fields() []any {
 		&s.Invalidated, &s.ActivePID,
 		&r.inode, &r.birth, &s.WALok, &r.snapshot, &s.Saved,
 		&m.version, &m.kind, &m.scope, &m.store, &m.systemID,
-		&m.timeline, &m.generation, &m.inode, &m.birth, &m.way,
+		&m.timeline, &m.generation, &m.inode, &m.birth, &m.way, &m.witness,
 		&s.Failover, &s.Synced,
 	}
 }
@@ -114,6 +114,10 @@ func (m markerRow) convert() (*cluster.Marker, error) {
 		if out.Timeline, err = timeline(*m.timeline); err != nil {
 			return nil, err
 		}
+	}
+	var l lsns
+	if out.Witness = l.opt(m.witness); l.err != nil {
+		return nil, l.err
 	}
 	if m.inode != nil {
 		if out.Source, err = incarnation(*m.inode, m.birth); err != nil {

@@ -54,6 +54,22 @@ func (n *node) Snapshots(ctx context.Context, at []cluster.LSN) (map[cluster.LSN
 	return primary.Snapshots(ctx, n.session, at)
 }
 
+func (n *node) Walks(ctx context.Context, wanted []plan.WalkWanted, maxBytes int64) (map[string]plan.Walk, error) {
+	asked := make([]primary.Walk, len(wanted))
+	for i, w := range wanted {
+		asked[i] = primary.Walk{Position: w.Position, Resume: w.Resume}
+	}
+	answers, err := primary.Walks(ctx, n.session, asked, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	walks := make(map[string]plan.Walk, len(wanted))
+	for i, a := range answers {
+		walks[wanted[i].Slot] = plan.Walk{Way: a.Way, FileAt: a.ProvenAt, File: a.File, Resume: a.Resume}
+	}
+	return walks, nil
+}
+
 func (n *node) Close() { n.session.Close() }
 
 // Do makes the one call that a step stands for.

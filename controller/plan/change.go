@@ -9,6 +9,9 @@ func (c *cycle) propose(pr *pair) {
 	if !c.canWrite(pr) || !t.located || t.held || pr.noRoom || pr.best < 0 || pr.drop != "" {
 		return
 	}
+	if c.examineHold(pr.fact.Value.Slots).state == holdUnsettled {
+		return // the standby would refuse it: its own hold must be saved first
+	}
 	if pr.fact.Value.Node.WalLevel != "logical" || (pr.there != nil && !c.changeable(pr)) {
 		return
 	}
@@ -21,7 +24,7 @@ func (c *cycle) propose(pr *pair) {
 	}
 	pr.send, pr.change = true, cluster.Change{
 		Name: t.slot.Name, Plugin: t.slot.Plugin, DatabaseOID: t.slot.DatabaseOID, TwoPhase: t.slot.TwoPhase, TwoPhaseAt: k.TwoPhaseAt,
-		Position: k.Position, Snapshot: k.Snapshot, Source: k.Source,
+		Position: k.Position, Snapshot: k.Snapshot, SnapshotAt: k.SnapshotAt, Source: k.Source,
 	}
 	if pr.note.Tried.Position.Restart == k.Position.Restart {
 		pr.change.Resume = pr.note.Resume
@@ -30,7 +33,7 @@ func (c *cycle) propose(pr *pair) {
 
 // changeable: only what is ours and what nobody is using is touched.
 func (c *cycle) changeable(pr *pair) bool {
-	return c.removable(*pr.there) && pr.there.ActivePID == 0 && pr.there.Invalidated == "" && pr.prot != protGap
+	return c.removable(*pr.there) && pr.there.ActivePID == 0 && pr.there.Invalidated == ""
 }
 
 // replaces reports whether what stands there is no mirror of this slot any
@@ -59,7 +62,7 @@ func advances(pr *pair, k Kept) bool {
 
 // snapshotGone: a mirror proven by its file is proven no longer without it.
 func snapshotGone(s cluster.Slot) bool {
-	return s.Marker != nil && s.Marker.Way == "file" && s.Snapshot != cluster.SnapshotValid
+	return s.Marker != nil && (s.Marker.Way == "file" || s.Marker.Way == laterFile) && s.Snapshot != cluster.SnapshotValid
 }
 
 // tooSoon holds back a change that has just come to nothing, until something in

@@ -38,9 +38,6 @@ func (c *cycle) conditions() {
 				Hint:    "it is never made again at the current position: its consumer must know that rows are missing, and start anew"})
 		}
 	}
-	for _, pr := range c.pairs {
-		c.pairConditions(pr)
-	}
 }
 
 func (c *cycle) holdConditions() {
@@ -133,12 +130,14 @@ func (c *cycle) slotConditions(t *tracked) {
 	}
 }
 
-func (c *cycle) pairConditions(pr *pair) {
-	if lag := pr.verdict.LagBytes; pr.verdict.State == Safe && lag.OK && lag.V >= lagWorthSaying {
-		c.condition(Condition{Code: CondLag, Subject: pr.t.slot.Name + "/" + pr.node, Severity: Info,
-			Message: fmt.Sprintf("the mirror of %s on %s is %d bytes behind", pr.t.slot.Name, pr.node, lag.V),
-			Hint:    "after a failover the consumer would receive these again; look at the standby's replay"})
-	}
+// lagging looks at what a pair's verdict is at the end of the cycle: what this
+// cycle has caught up with is no lag.
+func lagging(v Verdict) (Condition, bool) {
+	lag := v.LagBytes
+	return Condition{Code: CondLag, Subject: v.Slot + "/" + v.Standby, Severity: Info,
+		Message: fmt.Sprintf("the mirror of %s on %s is %d bytes behind", v.Slot, v.Standby, lag.V),
+		Hint:    "after a failover the consumer would receive these again; look at the standby's replay",
+	}, v.State == Safe && lag.OK && lag.V >= lagWorthSaying
 }
 
 func conditionKey(c Condition) string { return c.Code + " " + c.Subject }
@@ -181,6 +180,11 @@ func (s *settling) finishConditions(o Observation, verdicts []Verdict) []Conditi
 	for _, step := range s.pl.Steps {
 		for _, row := range s.outs[step.ID].Outcomes {
 			conds = append(conds, outcomeConditions(step, row)...)
+		}
+	}
+	for _, v := range verdicts {
+		if cond, ok := lagging(v); ok && s.pl.pairs != nil {
+			conds = append(conds, cond)
 		}
 	}
 	if cond, ok := noCandidate(verdicts, s.pl.slots); ok {

@@ -20,6 +20,7 @@ type cycle struct {
 	lead      leadership
 	readAt    time.Time // of the primary
 	successor bool      // the first read of a new primary or timeline
+	fresh     bool      // the first read of all: nothing is known of the time before
 	standbys  []string
 	replays   map[string]cluster.LSN // replay positions of the standbys that count for kept reads
 	firsts    map[string]bool        // members read for the first time by this leader
@@ -117,6 +118,7 @@ func (c *cycle) succession() {
 			c.m.Slots[name] = note
 		}
 	}
+	c.fresh = c.m.Timeline == 0
 	c.m.SystemID, c.m.Timeline, c.m.Primary = c.lead.systemID, n.Timeline, c.lead.primary
 }
 

@@ -23,7 +23,7 @@ func (w *world) do(step Step) []cluster.Outcome {
 		case StepMark:
 			rows = s.mark(step)
 		case StepHold:
-			rows = w.hold(s, step)
+			rows = w.holdCall(s, step)
 		case StepStamp:
 			rows = s.stamp(step)
 		case StepApply:
@@ -113,9 +113,9 @@ func (s *server) drop(step Step) (rows []cluster.Outcome) {
 	return rows
 }
 
-// hold follows the extension's hold(): what was pinned stays or is witnessed,
+// holdCall follows the extension's hold(): what was pinned stays or is witnessed,
 // the result is the oldest of what is wanted and of the mirrors of this node.
-func (w *world) hold(s *server, step Step) (rows []cluster.Outcome) {
+func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 	if step.WAL.OK {
 		rows = append(rows, w.walHold(s, step))
 	}
@@ -245,18 +245,25 @@ func (w *world) apply(s *server, step Step, ch cluster.Change) cluster.Outcome {
 		s.slots[ch.Name] = slot
 	}
 	way := "nothing_running"
-	if ch.Snapshot.OK {
+	switch {
+	case ch.SnapshotAt.OK:
+		way = laterFile
+	case ch.Snapshot.OK:
 		way = "file"
 	}
 	p := ch.Position
 	slot.Plugin, slot.Database, slot.DatabaseOID, slot.TwoPhase = ch.Plugin, "shop", ch.DatabaseOID, ch.TwoPhase
 	slot.Restart, slot.Confirmed, slot.CatalogXmin, slot.EffectiveCatalogXmin = cluster.Some(p.Restart), cluster.Some(p.Confirmed), cluster.Some(p.CatalogXmin), cluster.Some(p.CatalogXmin)
 	slot.WALok, slot.Saved, slot.Snapshot = true, true, cluster.SnapshotAbsent
-	if ch.Snapshot.OK {
+	slot.Marker = marker(cluster.MarkMirror, step.Fence, h.Marker.Generation, ch.Source, way)
+	switch {
+	case ch.SnapshotAt.OK:
+		slot.Snapshot, slot.Marker.Witness = cluster.SnapshotValid, ch.SnapshotAt
+		s.later[p.Restart] = ch.SnapshotAt.V
+	case ch.Snapshot.OK:
 		slot.Snapshot = cluster.SnapshotValid
 		s.files[p.Restart] = true
 	}
-	slot.Marker = marker(cluster.MarkMirror, step.Fence, h.Marker.Generation, ch.Source, way)
 	row.Mirror, row.Way = cluster.Some(p), way
 	return answer(code)
 }

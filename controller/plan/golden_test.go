@@ -241,3 +241,30 @@ func TestStuckRestartAndLag(t *testing.T) {
 		t.Errorf("conditions %v", w.conditions)
 	}
 }
+
+func TestWhatTheCycleCatchesUpWithIsNoLag(t *testing.T) {
+	w := settled(t)
+	w.write(100 << 20)
+	app(w, "a").Confirmed = w.primary().node.Insert
+	w.replayAll()
+	w.turn()
+	w.mustBe(t, "app", "b", Safe, "")
+	if w.has(CondLag) {
+		t.Errorf("conditions %v", w.conditions)
+	}
+}
+
+// A mirror whose plugin may be used no longer would fail its consumer.
+func TestPluginWithdrawnFromAMirror(t *testing.T) {
+	w := settled(t)
+	answer(cluster.CodePluginMissing, `"wal2json" is not among output_plugin_libraries`)(w)
+	w.catchUp("app")
+	w.replayAll()
+	w.turns(3)
+	w.mustBe(t, "app", "b", Unsafe, ReasonPluginMissing)
+	w.mustBe(t, "app", "c", Safe, "")
+	w.answer = nil
+	w.now = w.now.Add(DefaultInterval)
+	w.turn()
+	w.mustBe(t, "app", "b", Safe, "")
+}

@@ -26,7 +26,7 @@ func (c *cycle) track(s cluster.Slot) tracked {
 	t := tracked{slot: s}
 	t.pos, t.located = s.Position()
 	note, known := c.m.Slots[s.Name]
-	note.AbsentReads, note.LostWith = 0, 0
+	note.AbsentReads, note.LostWith, note.Unproven = 0, 0, false
 	switch {
 	case !known:
 		note = SlotNote{Incarnation: s.Incarnation}

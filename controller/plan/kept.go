@@ -23,14 +23,14 @@ func (c *cycle) keep(t *tracked) {
 		kept = append(kept, Kept{Position: t.pos, TwoPhaseAt: t.slot.TwoPhaseAt, At: c.readAt, Source: t.slot.Incarnation, Slot: t.slot})
 		c.moved = c.moved || newest >= 0
 	}
-	bytes, have := snapshotAt(kept, t.pos.Restart, t.slot.Incarnation)
+	c.noteWalk(t)
+	file, have := snapshotOf(kept, t.pos.Restart, t.slot.Incarnation)
 	if !have {
-		bytes, have = c.o.Snapshots[t.slot.Name]
-		have = have && len(bytes) > 0
+		file, have = c.fetched(t)
 	}
 	for i := range kept {
 		if have && kept[i].Position.Restart == t.pos.Restart && !kept[i].Snapshot.OK {
-			kept[i].Snapshot = cluster.Some(bytes)
+			kept[i].Snapshot, kept[i].SnapshotAt = cluster.Some(file.bytes), file.at
 		}
 	}
 	t.kept = kept

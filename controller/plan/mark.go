@@ -3,14 +3,15 @@ package plan
 import "github.com/slotkeeper/slotkeeper/cluster"
 
 // markStep marks the originals: after a demotion they are known as ours, and
-// after a promotion a mirror becomes an ordinary slot.
+// after a promotion a mirror becomes an ordinary slot. The marker tells the
+// timeline on which they were originals last, so it is renewed with that.
 func (c *cycle) markStep() {
 	s := Step{ID: "mark/" + c.lead.primary, Stage: StageMark, Node: c.lead.primary, Kind: StepMark,
-		Why: "these slots are managed and not marked as originals yet"}
+		Why: "these slots are managed and not marked as originals of this timeline"}
 	for _, t := range c.slots {
 		unmarked := t.slot.Marker == nil
-		promoted := c.ours(t.slot) && t.slot.Marker.Kind == cluster.MarkMirror
-		if (unmarked || promoted) && t.slot.Invalidated == "" {
+		older := c.ours(t.slot) && (t.slot.Marker.Kind == cluster.MarkMirror || t.slot.Marker.Timeline != c.m.Timeline)
+		if (unmarked || older) && t.slot.Invalidated == "" {
 			s.Names = append(s.Names, t.slot.Name)
 			s.Incarnations = append(s.Incarnations, t.slot.Incarnation)
 		}

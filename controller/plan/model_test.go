@@ -18,12 +18,15 @@ type world struct {
 	memory  Memory
 	cycle   uint64
 	births  uint64
+	highest map[string]cluster.LSN    // per slot: the highest confirmed_flush_lsn on this branch of history
 	born    map[time.Time]cluster.XID // per slot directory: from where its first decoder needed rows
 	nextXID cluster.XID
 
 	refuse   func(Step) string // a step that the network eats: its error
+	lose     func(Step) bool   // the step is made, its answer lost
 	behind   func(Step)        // what happens between the read and this step
 	provable func(cluster.Change) bool
+	walked   int                        // how many walks the primary was asked for
 	fail     map[string]Fact[NodeRead]  // reads that fail
 	answer   map[string]cluster.Outcome // what apply says of every change on a node
 
@@ -40,6 +43,7 @@ type server struct {
 	removed cluster.XID
 	vacuums []vacuum // of its branch, in WAL order
 	files   map[cluster.LSN]bool
+	later   map[cluster.LSN]cluster.LSN // per restart_lsn: a file after it that proves it
 }
 
 type vacuum struct {
@@ -63,6 +67,7 @@ func newWorld(standbys ...string) *world {
 		memory:  Memory{Epoch: 10, Store: store},
 		nextXID: 800,
 		born:    map[time.Time]cluster.XID{},
+		highest: map[string]cluster.LSN{},
 	}
 	w.servers["a"] = newServer(false)
 	for _, name := range standbys {
@@ -72,7 +77,7 @@ func newWorld(standbys ...string) *world {
 }
 
 func newServer(recovery bool) *server {
-	s := &server{up: true, removed: 700, slots: map[string]*cluster.Slot{}, files: map[cluster.LSN]bool{}}
+	s := &server{up: true, removed: 700, slots: map[string]*cluster.Slot{}, files: map[cluster.LSN]bool{}, later: map[cluster.LSN]cluster.LSN{}}
 	s.node = cluster.Node{
 		SystemID: system, Timeline: 1, InRecovery: recovery, WalLevel: "logical", MaxSlots: 20, Feedback: true,
 		Started: epochZero.Add(-time.Hour), Library: "1.0", Script: "1.0", Protocol: 1, ServerVersion: 150018,
@@ -116,7 +121,7 @@ func (w *world) createSlot(name string) *cluster.Slot {
 	}
 	p.slots[name] = s
 	p.files[s.Restart.V] = true
-	w.born[s.Incarnation.Birth.V] = w.nextXID
+	w.born[s.Incarnation.Birth.V], w.highest[name] = w.nextXID, end
 	return s
 }
 
@@ -159,6 +164,7 @@ func (w *world) confirm(name string, restart, confirmed cluster.LSN, x cluster.X
 	s.Restart, s.Confirmed = cluster.Some(restart), cluster.Some(confirmed)
 	s.CatalogXmin, s.EffectiveCatalogXmin = cluster.Some(x), cluster.Some(x)
 	p.files[restart] = true
+	w.highest[name] = max(w.highest[name], confirmed)
 }
 
 // catchUp confirms all there is.
@@ -200,6 +206,9 @@ func (w *world) promote(name string) {
 	s.node.Insert, s.node.Flush = cluster.Some(fork+0x100), cluster.Some(fork+0x100)
 	s.node.Receive, s.node.Replay = cluster.None[cluster.LSN](), cluster.None[cluster.LSN]()
 	s.vacuums = nil
+	for slot, f := range w.highest {
+		w.highest[slot] = min(f, fork)
+	}
 	for _, slot := range s.slots {
 		if slot.Marker != nil {
 			w.born[slot.Incarnation.Birth.V] = w.born[slot.Marker.Source.Birth.V]
@@ -209,6 +218,25 @@ func (w *world) promote(name string) {
 		if n != name && other.up && other.node.InRecovery && other.node.Replay.V <= fork {
 			other.node.Timeline, other.node.History = s.node.Timeline, s.node.History
 		}
+	}
+}
+
+// walk answers what plan asks of the primary's own WAL.
+func (w *world) walk(o *Observation, s *server) {
+	files := map[cluster.LSN][]byte{}
+	for _, slot := range s.slots {
+		if bytes, ok := o.Snapshots[slot.Name]; ok {
+			files[slot.Restart.V] = bytes
+		}
+	}
+	o.Walks = map[string]Walk{}
+	for _, want := range WantWalks(w.now, w.policy, w.memory, s.read().Slots, files) {
+		w.walked++
+		walk := Walk{Position: want.Position, At: w.now}
+		if at, ok := s.later[want.Position.Restart]; ok {
+			walk.Way, walk.FileAt, walk.File = laterFile, cluster.Some(at), cluster.Some([]byte("snapshot at "+at.String()))
+		}
+		o.Walks[want.Slot] = walk
 	}
 }
 
@@ -237,6 +265,7 @@ func (w *world) observe() Observation {
 				o.Snapshots[slot.Name] = []byte("snapshot at " + slot.Restart.V.String())
 			}
 		}
+		w.walk(&o, w.servers[at])
 	}
 	return o
 }
@@ -286,6 +315,9 @@ func (w *world) carryOut(pl Plan) []StepOutcome {
 				w.behind(step)
 			}
 			out.Outcomes = w.do(ready)
+			if w.lose != nil && w.lose(step) {
+				out.Outcomes, out.Err = nil, "timeout"
+			}
 		}
 		done[step.ID] = out
 		all = append(all, out)

@@ -33,7 +33,7 @@ var codeReasons = map[cluster.Code]struct {
 	cluster.CodeInvalidated:       {Lost, ReasonWALRemoved, "the server has invalidated the slot there", "it is dropped and made again"},
 	cluster.CodeDatabaseGone:      {Pending, ReasonDatabaseGone, "its database is not there", "it heals when the standby has replayed the database's creation; a dropped database takes the slot along"},
 	cluster.CodeWalLevel:          {Unsafe, ReasonWalLevel, "wal_level is below logical there", "set wal_level = logical there and restart it"},
-	cluster.CodePluginMissing:     {Unsafe, ReasonPluginMissing, "its output plugin is not installed there", "install the plugin's package on the standby too"},
+	cluster.CodePluginMissing:     {Unsafe, ReasonPluginMissing, "its output plugin cannot be used there", "install the plugin's package on the standby too"},
 	cluster.CodeNoFreeSlot:        {Unsafe, ReasonNoFreeSlot, "no replication slot is free there", "raise max_replication_slots there and restart it"},
 	cluster.CodeNotPinned:         {Pending, ReasonBusy, "the hold could not be taken back to its catalog_xmin", "it is tried again with the next read of the slot"},
 	cluster.CodeSaveFailed:        {Unsafe, ReasonHoldNotSaved, "a state file could not be saved", "look at that server's log and free space"},
@@ -76,7 +76,7 @@ func triedFinding(pr *pair) *finding {
 func withdraws(code cluster.Code, change cluster.Change, mirror cluster.Opt[cluster.Position]) bool {
 	switch code {
 	case cluster.CodeInvalidated, cluster.CodeNotOurs, cluster.CodeDatabaseGone, cluster.CodeFenced, cluster.CodeForeignEpoch,
-		cluster.CodeSysidMismatch, cluster.CodeTimelineMismatch, cluster.CodeNotInRecovery:
+		cluster.CodePluginMissing, cluster.CodeSysidMismatch, cluster.CodeTimelineMismatch, cluster.CodeNotInRecovery:
 		return true
 	case cluster.CodeWALMissing, cluster.CodeBadSnapshot:
 		return mirror.OK && mirror.V.Restart == change.Position.Restart

@@ -145,8 +145,11 @@ func (f *faults) confirm(t *rapid.T, name string, live bool) {
 	if x := slot.EffectiveCatalogXmin.V; rapid.Bool().Draw(t, "moves R") {
 		w.confirm(name, slot.Confirmed.V, w.primary().node.Insert.V, x+(w.nextXID-x)/2)
 		w.primary().files[slot.Restart.V] = rapid.Bool().Draw(t, "file")
+		if rapid.Bool().Draw(t, "later file") {
+			w.primary().later[slot.Restart.V] = slot.Restart.V + 1
+		}
 	} else {
-		slot.Confirmed = w.primary().node.Insert
+		w.confirm(name, slot.Restart.V, w.primary().node.Insert.V, x)
 	}
 }
 
@@ -232,9 +235,11 @@ func (f *faults) safeMeansSafe(t *rapid.T) {
 			t.Fatalf("%s on %s is SAFE at %s, replay is at %s", v.Slot, v.Standby, m.Confirmed.V, s.node.Replay.V)
 		case !p.removed.NotAfter(w.needs(m)):
 			t.Fatalf("%s on %s is SAFE with catalog_xmin %s, rows of before %s are gone\nslot %+v\nits marker %+v\nhold %+v\nmarker %+v\n%s", v.Slot, v.Standby, m.CatalogXmin.V, p.removed, p.slots[v.Slot], p.slots[v.Slot].Marker, p.slots[cluster.HoldName], m.Marker, describe(w.plan))
+		case m.Confirmed.V > w.highest[v.Slot]:
+			t.Fatalf("%s on %s is SAFE at %s, beyond all that was confirmed (%s)", v.Slot, v.Standby, m.Confirmed.V, w.highest[v.Slot])
 		case pastFork(*m, p.node):
 			t.Fatalf("%s on %s is SAFE past the fork", v.Slot, v.Standby)
-		case m.Marker.Way == "file" && m.Snapshot != cluster.SnapshotValid:
+		case (m.Marker.Way == "file" || m.Marker.Way == laterFile) && m.Snapshot != cluster.SnapshotValid:
 			t.Fatalf("%s on %s is SAFE without its file", v.Slot, v.Standby)
 		}
 		if h := p.slots[cluster.HoldName]; h == nil || h.Restart.OK || !h.EffectiveCatalogXmin.Or(0).NotAfter(m.CatalogXmin.V) {

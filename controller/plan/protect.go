@@ -40,7 +40,8 @@ func (c *cycle) settleGeneration() {
 	c.leaveBehind(append(c.raisedPast(), c.giveUp...))
 }
 
-func (c *cycle) learnGeneration() {
+// seenGeneration is the highest that any node's mirrors or hold are marked with.
+func (c *cycle) seenGeneration() int64 {
 	seen := int64(0)
 	for _, fact := range c.o.Nodes {
 		if !fact.OK() || fact.Value.Node.SystemID != c.lead.systemID {
@@ -52,7 +53,11 @@ func (c *cycle) learnGeneration() {
 			}
 		}
 	}
-	if seen > c.m.Generation {
+	return seen
+}
+
+func (c *cycle) learnGeneration() {
+	if seen := c.seenGeneration(); seen > c.m.Generation {
 		c.m.Generation, c.m.Continuous = seen, seen
 	}
 	c.m.Generation = max(c.m.Generation, 1)

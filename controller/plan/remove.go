@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/slotkeeper/slotkeeper/cluster"
+import (
+	"fmt"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
 
 // absentReads is in how many successive complete reads of one primary, epoch
 // and timeline a slot must be absent before its mirrors go.
@@ -72,36 +76,51 @@ func (c *cycle) dropUsedHold(node string) {
 	}
 }
 
-// isUnproven: a mirror that was not protected when its node was promoted. Only
-// what was known before the promotion is evidence; a slot that was marked as an
-// original is one.
+// isUnproven: a slot of ours on a new primary that no consumer should use. Of a
+// mirror only what was known before the promotion is evidence, in the first read
+// of the new timeline; later a slot that still carries the marker of a mirror is
+// one that could not be marked as an original yet.
 func (c *cycle) isUnproven(s cluster.Slot) bool {
-	if !c.isMirror(s) || c.m.Generation == 0 {
+	if !c.ours(s) || s.Marker.Timeline >= c.m.Timeline {
 		return false
 	}
-	if c.m.Slots[s.Name].Unproven {
-		return s.Marker.Timeline < c.m.Timeline
+	if s.Marker.Kind == cluster.MarkOriginal {
+		return s.Marker.Timeline != parentTimeline(c.lead.read.Node)
 	}
-	if !c.successor || s.Marker.Timeline >= c.m.Timeline {
+	if c.m.Slots[s.Name].Unproven {
+		return true
+	}
+	if !c.successor && !c.fresh {
 		return false
 	}
 	floor := max(c.m.Continuous, c.m.Standbys[c.lead.primary].MinGeneration)
+	if seen := c.seenGeneration(); seen > c.m.Generation {
+		floor = seen // nothing is known of how this one came about
+	}
 	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}].Verdict
 	return s.Marker.Generation < floor || last.Reason == ReasonProtectionGap
 }
 
+// noteUnproven has such a mirror dropped, or says that it is in use. A former
+// original is its owner's: it is only told of.
 func (c *cycle) noteUnproven(s cluster.Slot) {
 	note := c.m.Slots[s.Name]
 	note.Unproven, note.AbsentReads = true, 0
 	note.Database, note.Plugin = s.Database, s.Plugin
 	c.m.Slots[s.Name] = note
-	if s.ActivePID == 0 {
+	cond := Condition{Code: CondProtectionGap, Subject: s.Name, Severity: Critical}
+	switch {
+	case s.Marker.Kind == cluster.MarkOriginal:
+		cond.Message = fmt.Sprintf("slot %s on the new primary %s was left there on timeline %d, when it was the primary before: nothing has held its catalog rows since", s.Name, c.lead.primary, s.Marker.Timeline)
+		cond.Hint = "what it decodes may lack columns or rows: drop it, create it again and let its consumer start anew"
+	case s.ActivePID != 0:
+		cond.Message = fmt.Sprintf("slot %s on the new primary %s was not protected before the promotion, and process %d is using it", s.Name, c.lead.primary, s.ActivePID)
+		cond.Hint = "stop its consumer: what it decodes may lack columns or rows; it is dropped as soon as it is free"
+	default:
 		c.unproven = append(c.unproven, s.Name)
-	} else {
-		c.condition(Condition{Code: CondProtectionGap, Subject: s.Name, Severity: Critical,
-			Message: "slot " + s.Name + " on the new primary " + c.lead.primary + " was not protected before the promotion, and process " + pidText(s.ActivePID) + " is using it",
-			Hint:    "stop its consumer: what it decodes may lack columns or rows; it is dropped as soon as it is free"})
+		return
 	}
+	c.condition(cond)
 }
 
 func (c *cycle) dropOnPrimary() {

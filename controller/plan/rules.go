@@ -10,7 +10,11 @@ import (
 func lostRule(c *cycle, pr *pair) *finding {
 	name := pr.t.slot.Name
 	if why := pr.t.slot.Invalidated; why != "" {
-		return &finding{Lost, lostReason(why), fmt.Sprintf("%s is lost on the primary %s (%s): no node can serve it any more", name, c.lead.primary, why),
+		left := fmt.Sprintf("%s has no mirror of it", pr.node)
+		if pr.mirror != nil && pr.mirror.Invalidated == "" {
+			left = fmt.Sprintf("%s still has it at %s, which only a failover could use", pr.node, lsnText(pr.mirror.Confirmed))
+		}
+		return &finding{Lost, lostReason(why), fmt.Sprintf("%s is lost on the primary %s (%s); %s", name, c.lead.primary, why, left),
 			"drop it, create it again and let its consumer start anew; raise max_slot_wal_keep_size if consumers may stay away that long"}
 	}
 	if pr.mirror != nil && pr.mirror.Invalidated != "" {
@@ -104,7 +108,7 @@ func walLevelRule(_ *cycle, pr *pair) *finding {
 }
 
 func pluginRule(_ *cycle, pr *pair) *finding {
-	if pr.note.Tried.Code != cluster.CodePluginMissing || pr.mirror != nil {
+	if pr.note.Tried.Code != cluster.CodePluginMissing {
 		return nil
 	}
 	return triedFinding(pr)
@@ -214,7 +218,7 @@ func unfitRule(_ *cycle, pr *pair) *finding {
 		return &finding{Pending, ReasonWALMissing, fmt.Sprintf("%s needs WAL from %s, which %s does not have", name, at.Restart, pr.node),
 			"it heals when restart_lsn moves beyond what is missing"}
 	case snapshotGone(*m):
-		return &finding{Pending, ReasonBadSnapshot, fmt.Sprintf("the snapshot file of %s at %s on %s is %s", name, at.Restart, pr.node, m.Snapshot), "it is shipped again"}
+		return &finding{Pending, ReasonBadSnapshot, fmt.Sprintf("the snapshot file of %s at %s on %s is %s", name, m.Marker.Witness.Or(at.Restart), pr.node, m.Snapshot), "it is shipped again"}
 	case !m.Saved:
 		return &finding{Pending, ReasonBusy, fmt.Sprintf("the mirror of %s on %s is not saved to disk yet", name, pr.node), "look at the standby's log and free space if this stays"}
 	}

@@ -71,6 +71,7 @@ func (s *settling) remember(step Step, out StepOutcome) {
 			s.m.RaisedAt = s.now
 		}
 		if ran && step.OnPrimary && step.Stage == StageLowerPrimary {
+			s.noteHeld(step, out)
 			s.lookForGap(step, out)
 		}
 	case StepApply:
@@ -91,6 +92,23 @@ func allSucceeded(step Step, out StepOutcome) bool {
 		}
 	}
 	return true
+}
+
+// noteHeld: the hold has taken over, under one lock with its witness. The kept
+// reads from there on are held, also when the slot moves on before the next read.
+func (s *settling) noteHeld(step Step, out StepOutcome) {
+	for _, row := range out.Outcomes {
+		for _, want := range step.Wants {
+			if row.Code != cluster.CodeHeld || want.Slot == "" || want.Slot != row.Name {
+				continue
+			}
+			kept := append([]Kept(nil), s.m.Kept[want.Slot]...)
+			for i := range kept {
+				kept[i].HoldPinned = kept[i].HoldPinned || want.CatalogXmin.NotAfter(kept[i].Position.CatalogXmin) && kept[i].Source.Same(want.Source)
+			}
+			s.m.Kept[want.Slot] = kept
+		}
+	}
 }
 
 // lookForGap: what the hold pinned at the read must still be pinned at the

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
@@ -38,8 +37,6 @@ func lastText(n SlotNote) string {
 }
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
-func pidText(pid int32) string { return strconv.Itoa(int(pid)) }
 
 // behindText says how far have is behind need: "needs 0/300A0, has 0/2FF00 (416 bytes behind)".
 func behindText(need cluster.LSN, verb string, have cluster.Opt[cluster.LSN]) string {

@@ -14,6 +14,7 @@ func (c *cycle) trackSlots() {
 	for _, s := range sortedSlots(c.lead.read.Slots) {
 		present[s.Name] = true
 		if !c.p.Selected(s) {
+			delete(c.m.Slots, s.Name) // no longer selected: not judged, its mirrors stay
 			continue
 		}
 		if c.isUnproven(s) {

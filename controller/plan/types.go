@@ -36,6 +36,7 @@ type Observation struct {
 	Topology  Fact[cluster.Topology]    `json:"topology"`
 	Nodes     map[string]Fact[NodeRead] `json:"nodes"`
 	Snapshots map[string][]byte         `json:"-"` // per slot: the file at the restart_lsn of this cycle's read
+	Walks     map[string]Walk           `json:"-"` // per slot without such a file: what the primary's own walk said
 }
 
 // Policy is the part of the configuration that decisions depend on.
@@ -97,6 +98,7 @@ type Kept struct {
 	TwoPhaseAt cluster.Opt[cluster.LSN]
 	At         time.Time
 	Snapshot   cluster.Opt[[]byte]
+	SnapshotAt cluster.Opt[cluster.LSN] // where that file belongs; absent: at Position.Restart
 	Source     cluster.Incarnation
 	Slot       cluster.Slot
 	HoldPinned bool // the primary's hold has pinned CatalogXmin since the slot itself did
@@ -123,6 +125,7 @@ type SlotNote struct {
 	Unproven     bool                  `json:"unproven,omitempty"`     // a mirror on a new primary that was not protected: to be dropped
 	LostWith     cluster.Timeline      `json:"lost_with,omitempty"`    // it was not there on the first read of this timeline
 	RestartSince time.Time             `json:"restart_since,omitzero"` // since when restart_lsn stands
+	Walk         Walk                  `json:"-"`                      // the last one that was asked for, without its file
 }
 
 // NodeNote is what is remembered of a member.
@@ -237,59 +240,6 @@ type Plan struct {
 	pairs []pair // what was found of each pair, in the order of Verdicts
 }
 
-// State is a verdict's first word.
-type State string
-
-// The states, from best to worst.
-const (
-	Safe    State = "SAFE"
-	Pending State = "PENDING"
-	Unsafe  State = "UNSAFE"
-	Unknown State = "UNKNOWN"
-	Lost    State = "LOST"
-)
-
-// Reason is a stable code; "" goes with SAFE.
-type Reason string
-
-// The reasons. DESIGN.md gives the order in which they apply.
-const (
-	ReasonWALRemoved           Reason = "wal_removed"
-	ReasonRowsRemoved          Reason = "rows_removed"
-	ReasonWalLevelInsufficient Reason = "wal_level_insufficient"
-	ReasonIdleTimeout          Reason = "idle_timeout"
-
-	ReasonUnreachable Reason = "unreachable"
-	ReasonStale       Reason = "stale"
-	ReasonNoPrivilege Reason = "no_privilege"
-
-	ReasonExtensionUnavailable Reason = "extension_unavailable"
-	ReasonWrongEndpoint        Reason = "wrong_endpoint"
-	ReasonTimelineMismatch     Reason = "timeline_mismatch"
-	ReasonNotOurs              Reason = "not_ours"
-	ReasonInUse                Reason = "in_use"
-	ReasonWalLevel             Reason = "wal_level"
-	ReasonPluginMissing        Reason = "plugin_missing"
-	ReasonNoFreeSlot           Reason = "no_free_slot"
-	ReasonPatroniWillDrop      Reason = "patroni_will_drop"
-	ReasonTwoPhaseUnsupported  Reason = "two_phase_unsupported"
-	ReasonProtectionGap        Reason = "protection_gap"
-	ReasonHoldNotSaved         Reason = "hold_not_saved"
-	ReasonSlotMissing          Reason = "slot_missing"
-	ReasonConsumerAhead        Reason = "consumer_ahead"
-	ReasonMirrorAhead          Reason = "mirror_ahead"
-	ReasonFenced               Reason = "fenced"
-
-	ReasonNew               Reason = "new"
-	ReasonReceiveLag        Reason = "receive_lag"
-	ReasonReplayLag         Reason = "replay_lag"
-	ReasonWALMissing        Reason = "wal_missing"
-	ReasonBadSnapshot       Reason = "bad_snapshot"
-	ReasonNoConsistentPoint Reason = "no_consistent_point"
-	ReasonDatabaseGone      Reason = "database_gone"
-	ReasonBusy              Reason = "busy"
-)
-
 // Verdict is what is said of one slot on one standby.
 type Verdict struct {
 	Slot     string                        `json:"slot"`
@@ -323,27 +273,3 @@ type Condition struct {
 	Message  string    `json:"message"`
 	Hint     string    `json:"hint"`
 }
-
-// The condition codes that this package gives.
-const (
-	CondNoLeader                = "no_leader"
-	CondSplitBrain              = "split_brain"
-	CondTimelineReset           = "timeline_reset"
-	CondForeignEpoch            = "foreign_epoch"
-	CondNoSafeCandidate         = "no_safe_candidate"
-	CondRestartStuck            = "restart_lsn_stuck"
-	CondHoldAge                 = "hold_age"
-	CondHoldMissing             = "hold_missing"
-	CondFeedbackOff             = "feedback_off"
-	CondPhysicalSlotMissing     = "physical_slot_missing"
-	CondPhysicalSlotInvalidated = "physical_slot_invalidated"
-	CondSlotRecreated           = "slot_recreated"
-	CondMirrorReplaced          = "mirror_replaced"
-	CondPrimaryBehindMirror     = "primary_behind_mirror"
-	CondLag                     = "lag"
-	// CondSlotMissing: a slot of the old primary is not on the new one. Never
-	// made again at the current position: its consumer must know.
-	CondSlotMissing = "slot_missing"
-	// CondProtectionGap: an unproven slot on a new primary is in use and could not be dropped.
-	CondProtectionGap = "protection_gap"
-)

@@ -90,6 +90,9 @@ func members(in Inputs) []Member {
 func slots(in Inputs) []Slot {
 	rows := map[string]*Slot{}
 	for name, note := range in.Memory.Slots {
+		if note.AbsentReads > 0 {
+			continue // it is remembered until its mirrors are gone
+		}
 		row := &Slot{Name: name, Database: note.Database, Plugin: note.Plugin, Standbys: []Standby{}}
 		if note.Last.OK {
 			row.Restart = cluster.Some(note.Last.V.Restart)

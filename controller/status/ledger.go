@@ -22,6 +22,12 @@ const ledgerVersion = 1
 // slots on five standbys stay below 64 KB a part.
 const shards = 64
 
+// What the names of the parts of slots and of positions begin with.
+const (
+	slotsPrefix     = "slots/"
+	positionsPrefix = "positions/"
+)
+
 // PartCluster is the name of the part that a new leader cannot do without.
 const PartCluster = "cluster"
 
@@ -81,7 +87,7 @@ func SlotParts(s Status) (map[string][]byte, error) {
 			standbys = append(standbys, p)
 		}
 		slot.Standbys = standbys
-		name := "slots/" + shard(slot.Name)
+		name := slotsPrefix + shard(slot.Name)
 		if byPart[name] == nil {
 			byPart[name] = &slotsPart{Version: ledgerVersion}
 		}
@@ -100,13 +106,29 @@ func SlotParts(s Status) (map[string][]byte, error) {
 
 // PositionParts gives how far each slot was seen, by part, as of at.
 func PositionParts(mem plan.Memory, at time.Time) (map[string][]byte, error) {
+	return noteParts(mem, at, func(note plan.SlotNote) plan.SlotNote { return note })
+}
+
+// SlotIdentities gives, by part of PositionParts, what a new leader must not
+// miss for a moment: which slots there are, and which ones they are. It changes
+// on transitions only.
+func SlotIdentities(mem plan.Memory) (map[string][]byte, error) {
+	return noteParts(mem, time.Time{}, func(note plan.SlotNote) plan.SlotNote {
+		return plan.SlotNote{
+			Incarnation: note.Incarnation, Database: note.Database, Plugin: note.Plugin, TwoPhase: note.TwoPhase,
+			Before: note.Before, Ancestors: note.Ancestors, Unproven: note.Unproven, LostWith: note.LostWith,
+		}
+	})
+}
+
+func noteParts(mem plan.Memory, at time.Time, of func(plan.SlotNote) plan.SlotNote) (map[string][]byte, error) {
 	byPart := map[string]*positionsPart{}
 	for slot, note := range mem.Slots {
-		name := "positions/" + shard(slot)
+		name := positionsPrefix + shard(slot)
 		if byPart[name] == nil {
 			byPart[name] = &positionsPart{Version: ledgerVersion, At: at, Slots: map[string]plan.SlotNote{}}
 		}
-		byPart[name].Slots[slot] = note
+		byPart[name].Slots[slot] = of(note)
 	}
 	out := map[string][]byte{}
 	for name, part := range byPart {
@@ -129,7 +151,7 @@ func Recall(parts map[string][]byte) (plan.Memory, error) {
 	mem := whole.Memory
 	mem.Slots = map[string]plan.SlotNote{}
 	for name := range parts {
-		if !strings.HasPrefix(name, "positions/") {
+		if !strings.HasPrefix(name, positionsPrefix) {
 			continue
 		}
 		var part positionsPart
@@ -162,7 +184,7 @@ func FromLedger(parts map[string][]byte) (Status, error) {
 	s.At, s.ObservedAt = at, at
 	rows := map[string]*Slot{}
 	for name := range parts {
-		if !strings.HasPrefix(name, "slots/") {
+		if !strings.HasPrefix(name, slotsPrefix) {
 			continue
 		}
 		var part slotsPart
@@ -186,14 +208,14 @@ func positions(parts map[string][]byte) (map[string]plan.SlotNote, time.Time, er
 	notes := map[string]plan.SlotNote{}
 	var oldest time.Time
 	for name := range parts {
-		if !strings.HasPrefix(name, "positions/") {
+		if !strings.HasPrefix(name, positionsPrefix) {
 			continue
 		}
 		var part positionsPart
 		if err := decode(parts, name, &part, &part.Version); err != nil {
 			return nil, time.Time{}, err
 		}
-		if oldest.IsZero() || part.At.Before(oldest) {
+		if len(part.Slots) > 0 && (oldest.IsZero() || part.At.Before(oldest)) {
 			oldest = part.At
 		}
 		for slot, note := range part.Slots {
@@ -232,7 +254,14 @@ func decode(parts map[string][]byte, name string, part any, version *int) error 
 	return nil
 }
 
-// NoSlots is the text of a slots part whose last slot is gone.
-func NoSlots() []byte {
-	return []byte(fmt.Sprintf(`{"version":%d,"slots":[]}`, ledgerVersion))
+// Emptied gives the text of a part whose last slot is gone; false for a part
+// that holds no slots by name.
+func Emptied(name string) ([]byte, bool) {
+	switch {
+	case strings.HasPrefix(name, slotsPrefix):
+		return fmt.Appendf(nil, `{"version":%d,"slots":[]}`, ledgerVersion), true
+	case strings.HasPrefix(name, positionsPrefix):
+		return fmt.Appendf(nil, `{"version":%d,"slots":{}}`, ledgerVersion), true
+	}
+	return nil, false
 }

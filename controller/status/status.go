@@ -115,13 +115,19 @@ func (s Status) AllSafe() bool {
 	return pairs > 0 && s.Worst() == plan.Safe
 }
 
-// ExitCode is the status command's: 0 all SAFE, 3 something is not, 4 unknown
-// (no primary, or nothing worse than a pair that nobody can see).
+// ExitCode is the status command's: 0 all SAFE (also where there is no slot at
+// all), 3 something is not, a slot without any standby included, 4 unknown (no
+// primary, or nothing worse than a pair that nobody can see).
 func (s Status) ExitCode() int {
 	switch s.Worst() {
 	case plan.Safe:
 		if s.Primary == nil {
 			return 4
+		}
+		for _, slot := range s.Slots {
+			if len(slot.Standbys) == 0 {
+				return 3
+			}
 		}
 		return 0
 	case plan.Unknown:

@@ -18,7 +18,8 @@ typedef enum ProofWay
 	PROOF_UNFINISHED,			/* max_bytes used up: go on with the resume text */
 	PROOF_FILE,					/* a valid snapshot file at exactly restart_lsn */
 	PROOF_NOTHING_RUNNING,		/* nothing ran at a record before the decoder is FULL */
-	PROOF_PHASES				/* START, BUILDING, FULL, CONSISTENT before confirmed_flush_lsn */
+	PROOF_PHASES,				/* START, BUILDING, FULL, CONSISTENT before confirmed_flush_lsn */
+	PROOF_LATER_FILE			/* a valid snapshot file after restart_lsn: proven_at is its position */
 } ProofWay;
 
 typedef struct Proof
@@ -29,7 +30,7 @@ typedef struct Proof
 	char	   *detail;			/* why not, for the row; NULL when proven */
 } Proof;
 
-/* file, nothing_running, phases; NULL for NONE and UNFINISHED */
+/* file, nothing_running, phases, later_file; NULL for NONE and UNFINISHED */
 extern const char *proof_way_name(ProofWay way);
 
 /*
@@ -56,6 +57,9 @@ extern bool snapshot_bytes_valid(const char *bytes, Size len, char **why);
 
 /* Looks at pg_logical/snapshots/<at>.snap; *why may be NULL. */
 extern SnapshotState snapshot_file_state(XLogRecPtr at, char **why);
+
+/* The position of the first snapshot file between the two, both excluded; Invalid: none. */
+extern XLogRecPtr snapshot_first_between(XLogRecPtr after, XLogRecPtr before);
 
 /* The file's bytes, palloc'd, or NULL where there is none. */
 extern bytea *snapshot_file_read(XLogRecPtr at);

@@ -104,6 +104,7 @@ typedef struct Marker
 	bool		has_source;
 	Incarnation source;
 	char	   *way;			/* NULL where nothing was proven */
+	XLogRecPtr	witness;		/* of way later_file: the file's position; else Invalid */
 } Marker;
 
 /*
@@ -123,6 +124,12 @@ extern bool marker_is_ours(const char *slot_name, const Fence *fence, Marker *ma
 
 /* Removes it, durably. */
 extern void marker_remove(const char *slot_name);
+
+/*
+ * The position of the snapshot file that decoding from restart would begin with,
+ * as far as the marker (or NULL) knows.
+ */
+extern XLogRecPtr marker_file_at(const Marker *marker, XLogRecPtr restart);
 
 extern Datum marker_datum(const Marker *marker, Oid type);
 
@@ -248,6 +255,9 @@ extern void database_unlock(Oid database);
 /* Whether the output plugin's library file is there; does not load it. */
 extern bool plugin_exists(const char *plugin);
 
+/* Whether this server lets anybody decode with it. */
+extern bool plugin_allowed(const char *plugin);
+
 /* --- args.c: decoding and validating what callers give ---------------------- */
 
 typedef struct Change
@@ -261,6 +271,7 @@ typedef struct Change
 	XLogRecPtr	confirmed_flush;
 	TransactionId catalog_xmin;
 	bytea	   *snapshot;		/* NULL where none was given */
+	XLogRecPtr	snapshot_at;	/* where the file belongs: restart_lsn or later */
 	Incarnation source;
 	char	   *resume;			/* NULL for a new walk */
 } Change;

@@ -14,14 +14,16 @@
 #include "proof.h"
 
 /*
- * How far a decoder that starts at restart without a snapshot file would be.
- * CONSISTENT is not among them: there the walk ends.
+ * How far a decoder that starts at restart without any snapshot file would be.
+ * Where it becomes CONSISTENT with true catalogs the walk ends; WALK_STALE is
+ * CONSISTENT with catalogs that may lack changes, and no file is opened any more.
  */
 typedef enum WalkPhase
 {
 	WALK_START,
 	WALK_BUILDING,
-	WALK_FULL
+	WALK_FULL,
+	WALK_STALE
 } WalkPhase;
 
 typedef struct WalkState
@@ -31,19 +33,29 @@ typedef struct WalkState
 	XLogRecPtr	at;				/* the next record to look at */
 	WalkPhase	phase;
 	TransactionId next_phase_at;	/* invalid in WALK_START */
-	bool		catalog_changed;	/* between restart and at */
+	TransactionId changed_by;	/* the newest that changed a catalog before FULL, or invalid */
+	bool		lacks_changes;	/* FULL or STALE: with catalogs that may lack changes */
+	XLogRecPtr	file;			/* the first snapshot file that the decoder meets, or invalid */
+	TransactionId file_next;	/* older ones have ended, or run there; invalid: not known yet */
+	bool		restarted;		/* a shutdown or an end of recovery was met */
+	bool		barred;			/* and after it a prepared catalog change: see phases.c */
 } WalkState;
 
 extern void walk_state_begin(WalkState *state, XLogRecPtr restart, TimeLineID tli);
 
+/* Whether a decoder in this state would open a snapshot file at this record. */
+extern bool walk_state_opens_file(const WalkState *state, XLogReaderState *record);
+
+/* There is a valid one. Comes before walk_state_record for the same record. */
+extern void walk_state_file(WalkState *state, XLogReaderState *record);
+
 /*
- * Takes in one record that starts at lsn. Gives the way by which a decoder is
- * proven consistent there, else PROOF_NONE. Does not compare with
- * confirmed_flush_lsn, and does not know about snapshot files.
+ * Takes in one record. Gives the way by which a decoder is proven consistent
+ * now, else PROOF_NONE. Does not compare with confirmed_flush_lsn.
  */
 extern ProofWay walk_state_record(WalkState *state, XLogReaderState *record);
 
-/* Whether no later record can prove anything for this restart_lsn any more. */
+/* Whether no later record can prove anything any more, unless a file comes. */
 extern bool walk_state_hopeless(const WalkState *state);
 
 /* A palloc'd sentence: why nothing was proven before confirmed. */
@@ -53,7 +65,7 @@ extern char *walk_state_why(const WalkState *state, XLogRecPtr confirmed);
 extern bool walk_is_snapshot_point(XLogReaderState *record);
 
 /* The resume text, palloc'd; at most WALK_TEXT_MAX bytes. */
-#define WALK_TEXT_MAX 160
+#define WALK_TEXT_MAX 240
 extern char *walk_state_text(const WalkState *state);
 
 /* The reverse; ERROR 22023 where the text is malformed or of another restart_lsn. */

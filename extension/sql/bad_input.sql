@@ -54,16 +54,17 @@ SELECT * FROM slotkeeper.hold(fence(), 1, ARRAY[('700', 'a', '(1,)'), ('701', 'a
 
 -- changes
 CREATE FUNCTION change(name name DEFAULT 'a', plugin name DEFAULT 'test_decoding', db oid DEFAULT 1, two_phase boolean DEFAULT false,
-	r pg_lsn DEFAULT '0/1000028', f pg_lsn DEFAULT '0/1000028', x xid DEFAULT '700', source slotkeeper.incarnation DEFAULT '(1,)')
+	r pg_lsn DEFAULT '0/1000028', f pg_lsn DEFAULT '0/1000028', x xid DEFAULT '700', source slotkeeper.incarnation DEFAULT '(1,)',
+	snapshot_at pg_lsn DEFAULT NULL)
 RETURNS slotkeeper.change LANGUAGE sql AS $$
-	SELECT (name, plugin, db, two_phase, NULL, r, f, x, NULL, source, NULL)::slotkeeper.change
+	SELECT (name, plugin, db, two_phase, NULL, r, f, x, NULL, source, NULL, snapshot_at)::slotkeeper.change
 $$;
 SELECT * FROM slotkeeper.apply(fence(), NULL, 1);
 SELECT * FROM slotkeeper.apply(fence(), '{}', NULL);
 SELECT * FROM slotkeeper.apply(fence(), '{}', 0);
 SELECT * FROM slotkeeper.apply(fence(), '{}', 1);
 SELECT * FROM slotkeeper.apply(fence(), ARRAY[NULL]::slotkeeper.change[], 1);
-SELECT * FROM slotkeeper.apply(fence(), ARRAY[ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)]::slotkeeper.change[], 1);
+SELECT * FROM slotkeeper.apply(fence(), ARRAY[ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)]::slotkeeper.change[], 1);
 SELECT * FROM slotkeeper.apply(fence(), ARRAY[change('')], 1);
 SELECT * FROM slotkeeper.apply(fence(), ARRAY[change('Bad')], 1);
 SELECT * FROM slotkeeper.apply(fence(), ARRAY[change('slotkeeper_hold')], 1);
@@ -79,6 +80,8 @@ SELECT * FROM slotkeeper.apply(fence(), ARRAY[change(x => '0')], 1);
 SELECT * FROM slotkeeper.apply(fence(), ARRAY[change(x => '1')], 1);
 SELECT * FROM slotkeeper.apply(fence(), ARRAY[change(x => '2')], 1);
 SELECT * FROM slotkeeper.apply(fence(), ARRAY[change(source => NULL)], 1);
+SELECT * FROM slotkeeper.apply(fence(), ARRAY[change(f => '0/1000060', snapshot_at => '0/1000020')], 1);
+SELECT * FROM slotkeeper.apply(fence(), ARRAY[change(f => '0/1000060', snapshot_at => '0/1000060')], 1);
 SELECT * FROM slotkeeper.apply(fence(), ARRAY[change('a'), change('b'), change('a')], 1);
 SELECT name, code, detail FROM slotkeeper.apply(fence(), ARRAY[change('a'), change('b')], 1);
 SELECT code, count(*) FROM slotkeeper.apply(fence(), (SELECT array_agg(change(('n' || i)::name)) FROM generate_series(1, 10000) i), 1) GROUP BY 1;

@@ -29,10 +29,11 @@ CREATE TYPE slotkeeper.marker AS (
 	timeline bigint,
 	generation bigint,
 	source slotkeeper.incarnation,
-	way text
+	way text,
+	witness pg_lsn
 );
 
--- One mirror to be made or moved.
+-- One mirror to be made or moved. snapshot_at NULL: the snapshot is of restart_lsn.
 CREATE TYPE slotkeeper.change AS (
 	name name,
 	plugin name,
@@ -44,7 +45,8 @@ CREATE TYPE slotkeeper.change AS (
 	catalog_xmin xid,
 	snapshot bytea,
 	source slotkeeper.incarnation,
-	resume text
+	resume text,
+	snapshot_at pg_lsn
 );
 
 -- One catalog_xmin that the hold shall pin. slot_name NULL: keep what is held.

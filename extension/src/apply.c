@@ -30,6 +30,13 @@ server_can(MirrorCall *call)
 		outcome_hint(call->out, "Install the package that holds it on this server.");
 		return false;
 	}
+	if (!plugin_allowed(NameStr(call->change->plugin)))
+	{
+		outcome_is(call->out, "plugin_missing", "Output plugin \"%s\" is not among output_plugin_libraries here, so no consumer could use the slot.",
+				   NameStr(call->change->plugin));
+		outcome_hint(call->out, "Add it to output_plugin_libraries on this server and reload.");
+		return false;
+	}
 	return true;
 }
 

@@ -115,9 +115,9 @@ static void
 decode_change(Datum value, Change *c)
 {
 	static const char *const fields[] = {"name", "plugin", "database_oid", "two_phase", "two_phase_at",
-		"restart_lsn", "confirmed_flush_lsn", "catalog_xmin", "snapshot", "source", "resume"};
+		"restart_lsn", "confirmed_flush_lsn", "catalog_xmin", "snapshot", "source", "resume", "snapshot_at"};
 	static const Oid types[] = {NAMEOID, NAMEOID, OIDOID, BOOLOID, LSNOID,
-		LSNOID, LSNOID, XIDOID, BYTEAOID, InvalidOid, TEXTOID};
+		LSNOID, LSNOID, XIDOID, BYTEAOID, InvalidOid, TEXTOID, LSNOID};
 	Row			row;
 
 	row_open(&row, value, "change", fields, types, lengthof(fields));
@@ -140,6 +140,9 @@ decode_change(Datum value, Change *c)
 	c->snapshot = row.nulls[8] ? NULL : DatumGetByteaPP(row.values[8]);
 	row_incarnation(&row, 9, &c->source);
 	c->resume = row.nulls[10] ? NULL : TextDatumGetCString(row.values[10]);
+	c->snapshot_at = row.nulls[11] ? c->restart_lsn : DatumGetLSN(row.values[11]);
+	if (!row.nulls[11] && (c->snapshot_at < c->restart_lsn || c->snapshot_at >= c->confirmed_flush))
+		row_bad_value("change", "snapshot_at", "It is not before restart_lsn, and before confirmed_flush_lsn.");
 	if (strcmp(NameStr(c->name), HOLD_NAME) == 0 || strcmp(NameStr(c->name), WAL_HOLD_NAME) == 0)
 		row_bad_value("change", "name", "That name is reserved for slotkeeper's own slots.");
 }

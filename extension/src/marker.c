@@ -15,8 +15,10 @@
 #include "funcapi.h"
 #include "storage/fd.h"
 #include "utils/builtins.h"
+#include "utils/pg_lsn.h"
 #include "utils/typcache.h"
 
+#include "proof.h"
 #include "slotkeeper.h"
 
 #define MARKER_TITLE "slotkeeper marker 1"
@@ -60,6 +62,19 @@ read_kind(const TextFile *file, MarkerKind *kind)
 	return false;
 }
 
+/* Invalid where there is none: then no file bears the proof out. */
+static XLogRecPtr
+read_lsn(const TextFile *file, const char *key)
+{
+	const char *text = textfile_get(file, key);
+	uint32		hi,
+				lo;
+
+	if (text == NULL || sscanf(text, "%X/%X", &hi, &lo) != 2)
+		return InvalidXLogRecPtr;
+	return ((uint64) hi) << 32 | lo;
+}
+
 static bool
 read_fields(const TextFile *file, Marker *result)
 {
@@ -79,6 +94,7 @@ read_fields(const TextFile *file, Marker *result)
 	result->timeline = (TimeLineID) timeline;
 	result->has_source = read_incarnation(file, "source_inode", "source_birth", &result->source);
 	result->way = way != NULL ? pstrdup(way) : NULL;
+	result->witness = read_lsn(file, "witness");
 	return true;
 }
 
@@ -146,6 +162,8 @@ marker_format(StringInfo buf, const Marker *marker, const Incarnation *own)
 		put_incarnation(buf, "source_inode", "source_birth", &marker->source);
 	if (marker->way != NULL)
 		textfile_put(buf, "way", "%s", marker->way);
+	if (!XLogRecPtrIsInvalid(marker->witness))
+		textfile_put(buf, "witness", "%X/%X", LSN_FORMAT_ARGS(marker->witness));
 	put_incarnation(buf, "inode", "birth", own);
 }
 
@@ -189,12 +207,21 @@ marker_remove(const char *slot_name)
 	fsync_fname(dir, true);
 }
 
+XLogRecPtr
+marker_file_at(const Marker *marker, XLogRecPtr restart)
+{
+	if (marker != NULL && marker->way != NULL &&
+		strcmp(marker->way, proof_way_name(PROOF_LATER_FILE)) == 0)
+		return marker->witness;
+	return restart;
+}
+
 Datum
 marker_datum(const Marker *marker, Oid type)
 {
 	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
-	Datum		values[9];
-	bool		nulls[9] = {false};
+	Datum		values[10];
+	bool		nulls[10] = {false};
 	HeapTuple	tuple;
 
 	if (desc->natts != lengthof(values))
@@ -216,6 +243,8 @@ marker_datum(const Marker *marker, Oid type)
 	nulls[8] = marker->way == NULL;
 	if (marker->way != NULL)
 		values[8] = CStringGetTextDatum(marker->way);
+	nulls[9] = XLogRecPtrIsInvalid(marker->witness);
+	values[9] = LSNGetDatum(marker->witness);
 	tuple = heap_form_tuple(desc, values, nulls);
 	ReleaseTupleDesc(desc);
 	return HeapTupleGetDatum(tuple);

@@ -83,8 +83,7 @@ wal_is_there(MirrorCall *call)
 
 	if (wal_exists_from(call->change->restart_lsn, &why))
 		return true;
-	outcome_is(call->out, "wal_missing", "WAL from restart_lsn %X/%X on is needed: %s.",
-			   LSN_FORMAT_ARGS(call->change->restart_lsn), why);
+	outcome_is(call->out, "wal_missing", "%s.", why);
 	return false;
 }
 
@@ -97,7 +96,7 @@ prove(MirrorCall *call, Proof *proof)
 	bool		installed = true;
 
 	if (c->snapshot != NULL)
-		installed = snapshot_file_install(c->restart_lsn, VARDATA_ANY(c->snapshot),
+		installed = snapshot_file_install(c->snapshot_at, VARDATA_ANY(c->snapshot),
 										  VARSIZE_ANY_EXHDR(c->snapshot), &bad);
 	*proof = proof_walk(c->restart_lsn, c->confirmed_flush, c->resume, call->max_bytes);
 	if (proof->way >= PROOF_FILE)
@@ -108,7 +107,7 @@ prove(MirrorCall *call, Proof *proof)
 	}
 	if (proof->way == PROOF_NONE && !installed)
 		outcome_is(call->out, "bad_snapshot", "The snapshot for %X/%X is not valid: %s.",
-				   LSN_FORMAT_ARGS(c->restart_lsn), bad ? bad : "no reason is known");
+				   LSN_FORMAT_ARGS(c->snapshot_at), bad ? bad : "no reason is known");
 	else
 		outcome_is(call->out, "no_consistent_point", "%s",
 				   proof->detail ? proof->detail : "the walk is not finished");
@@ -125,12 +124,27 @@ save_failed(MirrorCall *call, const char *why)
 }
 
 static void
-init_marker(MirrorCall *call, const char *way, Marker *marker)
+init_marker(MirrorCall *call, Marker *marker)
 {
 	marker_init(marker, MARKER_MIRROR, call->fence, call->generation);
 	marker->has_source = true;
 	marker->source = call->change->source;
-	marker->way = unconstify(char *, way);
+}
+
+static void
+set_proof(Marker *marker, const Proof *proof)
+{
+	marker->way = unconstify(char *, proof_way_name(proof->way));
+	if (proof->way == PROOF_LATER_FILE)
+		marker->witness = proof->proven_at;
+}
+
+/* Whether this way of proof is one that a file bears out. */
+static bool
+rests_on_file(const char *way)
+{
+	return strcmp(way, proof_way_name(PROOF_FILE)) == 0 ||
+		strcmp(way, proof_way_name(PROOF_LATER_FILE)) == 0;
 }
 
 static bool
@@ -160,7 +174,8 @@ mirror_make(MirrorCall *call, const char *code)
 	reserve(c);
 	if (standby_has_replayed(call) && wal_is_there(call) && prove(call, &proof))
 	{
-		init_marker(call, proof_way_name(proof.way), &marker);
+		init_marker(call, &marker);
+		set_proof(&marker, &proof);
 		(void) marker_write(NameStr(c->name), &marker);
 		if (hand_persist(&why))
 		{
@@ -217,24 +232,31 @@ move_confirmed(const Change *c)
 }
 
 /*
- * Which proof holds at the new position; NULL when none does. The walk is not
- * repeated while restart_lsn stands: what it met lies before a confirmed_flush_lsn
- * that only grows. The file is looked at again: a restartpoint may have taken it.
+ * Whether there is a proof at the new position; goes into the marker. The walk is
+ * not repeated while restart_lsn stands: what it met lies before a
+ * confirmed_flush_lsn that only grows. The file is looked at again: a
+ * restartpoint may have taken it.
  */
-static const char *
-way_at(MirrorCall *call, const Marker *marker)
+static bool
+prove_again(MirrorCall *call, const Marker *marker, Marker *now)
 {
 	const Change *c = call->change;
 	bool		stands = c->restart_lsn == MyReplicationSlot->data.restart_lsn && marker->way != NULL;
 	Proof		proof;
 
-	if (stands && (strcmp(marker->way, proof_way_name(PROOF_FILE)) != 0 ||
-				   snapshot_file_state(c->restart_lsn, NULL) == SNAPSHOT_VALID))
+	init_marker(call, now);
+	if (stands && (!rests_on_file(marker->way) ||
+				   snapshot_file_state(marker_file_at(marker, c->restart_lsn), NULL) == SNAPSHOT_VALID))
 	{
-		call->out->way = marker->way;
-		return marker->way;
+		now->way = marker->way;
+		now->witness = marker->witness;
+		call->out->way = now->way;
+		return true;
 	}
-	return prove(call, &proof) ? proof_way_name(proof.way) : NULL;
+	if (!prove(call, &proof))
+		return false;
+	set_proof(now, &proof);
+	return true;
 }
 
 static bool
@@ -259,23 +281,20 @@ mirror_move(MirrorCall *call, const Marker *marker)
 	bool		same_saved = c->restart_lsn == data->restart_lsn && c->catalog_xmin == data->catalog_xmin &&
 		c->two_phase_at == compat_slot_two_phase_at(data);
 	bool		same = same_saved && c->confirmed_flush == data->confirmed_flush;
-	const char *way;
 	bool		file_first;
 	Marker		now;
 
 	if (would_go_back(call) || !wal_is_there(call))
 		return;
-	way = way_at(call, marker);
-	if (way == NULL)
+	if (!prove_again(call, marker, &now))
 		return;
-	init_marker(call, way, &now);
 
 	/*
 	 * A kill may come between marker and state file. Whichever of the two ways
-	 * is the file must be the one in the marker meanwhile: it is looked at again
-	 * each time, the others are believed.
+	 * rests on a file must be the one in the marker meanwhile: it is looked at
+	 * again each time, the others are believed.
 	 */
-	file_first = strcmp(way, proof_way_name(PROOF_FILE)) == 0;
+	file_first = rests_on_file(now.way);
 	if (file_first)
 		(void) marker_write(NameStr(data->name), &now);
 	if (!same_saved && !save_move(call))

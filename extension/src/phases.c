@@ -1,15 +1,35 @@
 /*
  * phases.c
- *		How far a decoder without a snapshot file gets, record by record.
+ *		How far a decoder that starts at restart_lsn gets, record by record.
  *
- * This follows SnapBuildFindSnapshot in snapbuild.c, with three differences, all
- * on the safe side. Nothing running at a record counts only before FULL: from
- * FULL on the decoder holds a catalog snapshot that it does not make anew there,
- * and would go on with catalogs from before restart_lsn. The phases count only
- * where no catalog changed since restart_lsn, for the same reason. And snapshot
- * files after restart_lsn are not looked for: a decoder that finds one becomes
- * consistent earlier, and misses the beginnings of the transactions that run
- * there; whatever is proven here, these have all ended before it.
+ * This follows SnapBuildFindSnapshot in snapbuild.c twice at once: without any
+ * snapshot file, and with the first one that is met.
+ *
+ * Without: what a decoder in FULL lacks are catalog changes made before FULL by
+ * transactions that it does not look up in the commit log, which are those not
+ * older than the oldest one running at FULL. All their records lie between
+ * BUILDING and FULL, so the walk has seen them: each catalog row written leaves
+ * a NEW_CID record with the writer's (sub)transaction id. Where the newest of
+ * these is older than all that runs at FULL, the catalogs are true from FULL
+ * on, since from there the decoder follows every change itself. Else it becomes
+ * consistent with a stale snapshot, also where nothing runs, and nothing proves it.
+ *
+ * With a file at L: from L on the catalogs are the primary's, but the decoder
+ * has not seen, or has seen with other catalogs, what the transactions running
+ * at L wrote before. They must all have ended before confirmed_flush_lsn: a
+ * running-xacts record after L on which the oldest is not older than the next
+ * transaction id at L says so. The decoder opens a file at any of the three
+ * kinds of record, in any phase before CONSISTENT, except where nothing runs.
+ * At a shutdown or an end of recovery nothing runs but prepared transactions,
+ * and no next transaction id is needed from the record: that of the following
+ * running-xacts record is not older.
+ *
+ * A file that comes later, between restart_lsn and L, harms no proof: what runs
+ * there has ended by then as well. With one exception: a decoder that opens a
+ * file at a shutdown or an end of recovery does not learn which prepared
+ * transactions are open, and so misses that one of them has changed catalogs
+ * when it is committed (at a running-xacts record it does learn it). A commit
+ * of a prepared transaction with invalidations after such a record bars any proof.
  */
 #include "postgres.h"
 
@@ -23,7 +43,7 @@
 #include "walk.h"
 #include "walread.h"
 
-static const char *const phase_names[] = {"start", "building", "full"};
+static const char *const phase_names[] = {"start", "building", "full", "stale"};
 
 void
 walk_state_begin(WalkState *state, XLogRecPtr restart, TimeLineID tli)
@@ -56,71 +76,133 @@ walk_is_snapshot_point(XLogReaderState *record)
 	return running_xacts(record) != NULL;
 }
 
-/*
- * A NEW_CID record says that a transaction is changing a catalog; invalidations
- * in a commit record say that it may have, also before restart_lsn.
- */
+/* Nothing runs there, so that a decoder needs no file and opens none. */
 static bool
-changes_catalog(XLogReaderState *record)
+nothing_running(const xl_running_xacts *running)
 {
-	uint8		info = XLogRecGetInfo(record);
+	return running->oldestRunningXid == running->nextXid;
+}
+
+static bool
+commits_prepared_change(XLogReaderState *record)
+{
 	xl_xact_parsed_commit commit;
 
-	if (XLogRecGetRmid(record) == RM_HEAP2_ID)
-		return (info & XLOG_HEAP_OPMASK) == XLOG_HEAP2_NEW_CID;
-	if (XLogRecGetRmid(record) != RM_XACT_ID)
-		return false;
-
-	info &= XLOG_XACT_OPMASK;
-	if (info != XLOG_XACT_COMMIT && info != XLOG_XACT_COMMIT_PREPARED)
+	if (XLogRecGetRmid(record) != RM_XACT_ID ||
+		(XLogRecGetInfo(record) & XLOG_XACT_OPMASK) != XLOG_XACT_COMMIT_PREPARED)
 		return false;
 	ParseCommitRecord(XLogRecGetInfo(record),
 					  (xl_xact_commit *) XLogRecGetData(record), &commit);
 	return (commit.xinfo & XACT_XINFO_HAS_INVALS) != 0;
 }
 
-static ProofWay
-take_running_xacts(WalkState *state, const xl_running_xacts *running)
+/* What came before FULL counts; later changes are followed by the decoder. */
+static void
+note_catalog_change(WalkState *state, XLogReaderState *record)
 {
-	bool		passed;
+	TransactionId xid = XLogRecGetXid(record);
 
-	if (running->oldestRunningXid == running->nextXid && state->phase < WALK_FULL)
-		return PROOF_NOTHING_RUNNING;
+	if (state->phase >= WALK_FULL || XLogRecGetRmid(record) != RM_HEAP2_ID ||
+		(XLogRecGetInfo(record) & XLOG_HEAP_OPMASK) != XLOG_HEAP2_NEW_CID)
+		return;
+	if (TransactionIdIsNormal(xid) &&
+		(!TransactionIdIsValid(state->changed_by) || TransactionIdFollows(xid, state->changed_by)))
+		state->changed_by = xid;
+}
 
-	passed = state->phase == WALK_START ||
-		TransactionIdPrecedesOrEquals(state->next_phase_at, running->oldestRunningXid);
-	if (!passed)
+/* The decoder's own way, as if there were no file. */
+static ProofWay
+take_phase(WalkState *state, const xl_running_xacts *running)
+{
+	if (state->phase == WALK_STALE)
 		return PROOF_NONE;
-	if (state->phase == WALK_FULL)
-		return state->catalog_changed ? PROOF_NONE : PROOF_PHASES;
+	if (nothing_running(running))
+	{
+		if (!state->lacks_changes)
+			return PROOF_NOTHING_RUNNING;
+		state->phase = WALK_STALE;
+		return PROOF_NONE;
+	}
+	if (state->phase != WALK_START &&
+		!TransactionIdPrecedesOrEquals(state->next_phase_at, running->oldestRunningXid))
+		return PROOF_NONE;
+	if (state->phase == WALK_FULL && !state->lacks_changes)
+		return PROOF_PHASES;
 
 	state->phase++;
 	state->next_phase_at = running->nextXid;
+	if (state->phase == WALK_FULL)
+		state->lacks_changes = TransactionIdIsValid(state->changed_by) &&
+			!TransactionIdPrecedes(state->changed_by, running->oldestRunningXid);
 	return PROOF_NONE;
+}
+
+/* Whether what ran at the file has ended. */
+static ProofWay
+take_file(WalkState *state, const xl_running_xacts *running)
+{
+	if (XLogRecPtrIsInvalid(state->file))
+		return PROOF_NONE;
+	if (!TransactionIdIsValid(state->file_next))
+		state->file_next = running->nextXid;
+	return TransactionIdPrecedesOrEquals(state->file_next, running->oldestRunningXid)
+		? PROOF_LATER_FILE : PROOF_NONE;
+}
+
+bool
+walk_state_opens_file(const WalkState *state, XLogReaderState *record)
+{
+	const xl_running_xacts *running = running_xacts(record);
+
+	return XLogRecPtrIsInvalid(state->file) && state->phase != WALK_STALE &&
+		walk_is_snapshot_point(record) && (running == NULL || !nothing_running(running));
+}
+
+void
+walk_state_file(WalkState *state, XLogReaderState *record)
+{
+	const xl_running_xacts *running = running_xacts(record);
+
+	state->file = record->ReadRecPtr;
+	state->file_next = running != NULL ? running->nextXid : InvalidTransactionId;
 }
 
 ProofWay
 walk_state_record(WalkState *state, XLogReaderState *record)
 {
 	const xl_running_xacts *running = running_xacts(record);
+	ProofWay	way;
 
-	if (running != NULL)
-		return take_running_xacts(state, running);
-	if (!state->catalog_changed)
-		state->catalog_changed = changes_catalog(record);
-	return PROOF_NONE;
+	if (running == NULL)
+	{
+		note_catalog_change(state, record);
+		state->restarted |= walk_is_snapshot_point(record);
+		state->barred |= state->restarted && commits_prepared_change(record);
+		return PROOF_NONE;
+	}
+	if (state->barred)
+		return PROOF_NONE;
+	way = take_phase(state, running);
+	return way != PROOF_NONE ? way : take_file(state, running);
 }
 
 bool
 walk_state_hopeless(const WalkState *state)
 {
-	return state->phase == WALK_FULL && state->catalog_changed;
+	return state->barred ||
+		(state->phase == WALK_STALE && XLogRecPtrIsInvalid(state->file));
 }
 
 char *
 walk_state_why(const WalkState *state, XLogRecPtr confirmed)
 {
-	if (walk_state_hopeless(state))
+	if (state->barred)
+		return psprintf("a prepared transaction that changed catalogs was committed after restart_lsn %X/%X and a restart of the server",
+						LSN_FORMAT_ARGS(state->restart));
+	if (!XLogRecPtrIsInvalid(state->file))
+		return psprintf("transactions that ran at the snapshot file of %X/%X were still running at every record after it up to confirmed_flush_lsn %X/%X",
+						LSN_FORMAT_ARGS(state->file), LSN_FORMAT_ARGS(confirmed));
+	if (state->phase == WALK_STALE)
 		return psprintf("catalogs changed after restart_lsn %X/%X and before a decoder without a snapshot file could become consistent",
 						LSN_FORMAT_ARGS(state->restart));
 	if (state->phase == WALK_START)
@@ -131,13 +213,37 @@ walk_state_why(const WalkState *state, XLogRecPtr confirmed)
 					LSN_FORMAT_ARGS(state->restart), LSN_FORMAT_ARGS(confirmed));
 }
 
+static char
+flag(bool value)
+{
+	return value ? 't' : 'f';
+}
+
 char *
 walk_state_text(const WalkState *state)
 {
-	return psprintf("1 restart=%X/%X timeline=%u at=%X/%X phase=%s next=%u catalog=%c",
+	return psprintf("2 restart=%X/%X timeline=%u at=%X/%X phase=%s next=%u changed=%u lacks=%c file=%X/%X file_next=%u restarted=%c barred=%c",
 					LSN_FORMAT_ARGS(state->restart), state->tli,
 					LSN_FORMAT_ARGS(state->at), phase_names[state->phase],
-					state->next_phase_at, state->catalog_changed ? 't' : 'f');
+					state->next_phase_at, state->changed_by, flag(state->lacks_changes),
+					LSN_FORMAT_ARGS(state->file), state->file_next,
+					flag(state->restarted), flag(state->barred));
+}
+
+static bool
+xid_possible(TransactionId xid)
+{
+	return !TransactionIdIsValid(xid) || TransactionIdIsNormal(xid);
+}
+
+static bool
+file_possible(const WalkState *state)
+{
+	if (XLogRecPtrIsInvalid(state->file))
+		return !TransactionIdIsValid(state->file_next);
+	return state->file >= state->restart && state->file < state->at &&
+		wal_reader_possible(state->file) && xid_possible(state->file_next) &&
+		(TransactionIdIsValid(state->file_next) || state->restarted);
 }
 
 /* Whether a walk can be in this state at all. */
@@ -150,28 +256,45 @@ state_possible(const WalkState *state)
 		wal_reader_possible(state->at) &&
 		(state->phase == WALK_START
 		 ? state->next_phase_at == InvalidTransactionId
-		 : TransactionIdIsNormal(state->next_phase_at));
+		 : TransactionIdIsNormal(state->next_phase_at)) &&
+		xid_possible(state->changed_by) &&
+		(state->lacks_changes
+		 ? state->phase >= WALK_FULL && TransactionIdIsValid(state->changed_by)
+		 : state->phase != WALK_STALE) &&
+		file_possible(state) &&
+		(state->restarted || !state->barred);
+}
+
+static XLogRecPtr
+lsn_of(uint32 hi, uint32 lo)
+{
+	return ((uint64) hi) << 32 | lo;
 }
 
 static bool
 parse(WalkState *state, const char *text)
 {
-	uint32		restart_hi,
-				restart_lo,
-				at_hi,
-				at_lo;
+	uint32		restart[2],
+				at[2],
+				file[2];
 	char		phase[16];
-	char		catalog;
+	char		lacks,
+				restarted,
+				barred;
 
 	if (strlen(text) > WALK_TEXT_MAX ||
-		sscanf(text, "1 restart=%X/%X timeline=%u at=%X/%X phase=%15s next=%u catalog=%c",
-			   &restart_hi, &restart_lo, &state->tli, &at_hi, &at_lo,
-			   phase, &state->next_phase_at, &catalog) != 8)
+		sscanf(text, "2 restart=%X/%X timeline=%u at=%X/%X phase=%15s next=%u changed=%u lacks=%c file=%X/%X file_next=%u restarted=%c barred=%c",
+			   &restart[0], &restart[1], &state->tli, &at[0], &at[1], phase,
+			   &state->next_phase_at, &state->changed_by, &lacks,
+			   &file[0], &file[1], &state->file_next, &restarted, &barred) != 14)
 		return false;
 
-	state->restart = ((uint64) restart_hi) << 32 | restart_lo;
-	state->at = ((uint64) at_hi) << 32 | at_lo;
-	state->catalog_changed = catalog == 't';
+	state->restart = lsn_of(restart[0], restart[1]);
+	state->at = lsn_of(at[0], at[1]);
+	state->file = lsn_of(file[0], file[1]);
+	state->lacks_changes = lacks == 't';
+	state->restarted = restarted == 't';
+	state->barred = barred == 't';
 	state->phase = WALK_START;
 	for (int i = 0; i < lengthof(phase_names); i++)
 		if (strcmp(phase, phase_names[i]) == 0)

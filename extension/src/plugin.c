@@ -1,7 +1,8 @@
 /*
  * plugin.c
- *		Is an output plugin's library installed here? A mirror whose plugin is
- *		missing is found out by its consumer after a failover, too late.
+ *		Is an output plugin's library installed here, and may it be used? A mirror
+ *		whose plugin is missing is found out by its consumer after a failover, too
+ *		late.
  *
  * Looks where dfmgr.c would look, and loads nothing.
  */
@@ -11,6 +12,8 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/varlena.h"
 
 #include "slotkeeper.h"
 
@@ -56,6 +59,28 @@ plugin_exists(const char *plugin)
 	for (char *save = NULL, *dir = strtok_r(path, ":", &save); dir != NULL;
 		 dir = strtok_r(NULL, ":", &save))
 		if (in_directory(dir, plugin))
+			return true;
+	return false;
+}
+
+/*
+ * From 15.19, and the minors of that day of the other majors, on a plugin must
+ * be named in output_plugin_libraries too (logical.c, LoadOutputPlugin). Looked
+ * up by name: it is not there in older minors of the same major.
+ */
+bool
+plugin_allowed(const char *plugin)
+{
+	const char *setting = GetConfigOption("output_plugin_libraries", true, false);
+	List	   *names;
+	ListCell   *cell;
+
+	if (setting == NULL)
+		return true;
+	if (!SplitGUCList(pstrdup(setting), ',', &names))
+		return false;
+	foreach(cell, names)
+		if (strcmp((char *) lfirst(cell), plugin) == 0)
 			return true;
 	return false;
 }

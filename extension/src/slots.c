@@ -72,9 +72,19 @@ put_logical(SlotRow *row, const SlotLook *look)
 		row->values[S_DATABASE] = NameGetDatum(name);
 	}
 	row->values[S_DATABASE_OID] = ObjectIdGetDatum(look->data.database);
-	row->nulls[S_SNAPSHOT] = look->data.restart_lsn == InvalidXLogRecPtr;
-	if (!row->nulls[S_SNAPSHOT])
-		put_text(row, S_SNAPSHOT, snapshot_state_name(snapshot_file_state(look->data.restart_lsn, NULL)));
+}
+
+/* Of the file that decoding begins with: the one that a mirror's proof rests on. */
+static void
+put_snapshot(SlotRow *row, const SlotLook *look, const Marker *marker)
+{
+	XLogRecPtr	at;
+
+	row->nulls[S_SNAPSHOT] = LookIsPhysical(look) || XLogRecPtrIsInvalid(look->data.restart_lsn);
+	if (row->nulls[S_SNAPSHOT])
+		return;
+	at = marker_file_at(marker, look->data.restart_lsn);
+	put_text(row, S_SNAPSHOT, snapshot_state_name(snapshot_file_state(at, NULL)));
 }
 
 /* What is in memory; look must live as long as row. */
@@ -103,7 +113,6 @@ put_memory(SlotRow *row, const SlotLook *look)
 	{
 		put_text(row, S_KIND, "physical");
 		row->nulls[S_PLUGIN] = row->nulls[S_DATABASE] = row->nulls[S_DATABASE_OID] = true;
-		row->nulls[S_SNAPSHOT] = true;
 	}
 }
 
@@ -120,6 +129,7 @@ put_files(SlotRow *row, const SlotLook *look, bool wal_ok, TupleDesc desc)
 		row->values[S_INCARNATION] = incarnation_datum(&inc, TupleDescAttr(desc, S_INCARNATION)->atttypid);
 	row->values[S_WAL_OK] = BoolGetDatum(wal_ok);
 	row->values[S_SAVED] = BoolGetDatum(statefile_holds(look, NULL));
+	put_snapshot(row, look, marked ? &marker : NULL);
 	row->nulls[S_MARKER] = !marked;
 	if (marked)
 		row->values[S_MARKER] = marker_datum(&marker, TupleDescAttr(desc, S_MARKER)->atttypid);

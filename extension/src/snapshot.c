@@ -225,6 +225,35 @@ snapshot_file_state(XLogRecPtr at, char **why)
 	return state;
 }
 
+XLogRecPtr
+snapshot_first_between(XLogRecPtr after, XLogRecPtr before)
+{
+	XLogRecPtr	first = InvalidXLogRecPtr;
+	DIR		   *dir = AllocateDir(SNAPSHOT_DIR);
+	struct dirent *entry;
+
+	while ((entry = ReadDir(dir, SNAPSHOT_DIR)) != NULL)
+	{
+		char		path[MAXPGPATH];
+		uint32		hi,
+					lo;
+		XLogRecPtr	at;
+
+		if (sscanf(entry->d_name, "%X-%X.snap", &hi, &lo) != 2)
+			continue;
+		at = ((uint64) hi) << 32 | lo;
+
+		/* a temporary name is not the file's */
+		snapshot_path(path, at);
+		if (strcmp(path + strlen(SNAPSHOT_DIR "/"), entry->d_name) != 0)
+			continue;
+		if (at > after && at < before && (XLogRecPtrIsInvalid(first) || at < first))
+			first = at;
+	}
+	FreeDir(dir);
+	return first;
+}
+
 bytea *
 snapshot_file_read(XLogRecPtr at)
 {

@@ -82,16 +82,36 @@ wal_open_segment(uint64 segno, List *history, TimeLineID *tli, char **why)
 }
 
 static bool
-segment_exists(uint64 segno, List *history, char **why)
+segment_exists(uint64 segno, List *history)
 {
 	char		path[MAXPGPATH];
 	struct stat st;
 
 	XLogFilePath(path, segment_timeline(segno, history), segno, wal_segment_size);
-	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == wal_segment_size)
-		return true;
-	set_why(why, psprintf("WAL segment \"%s\" is not there", path));
-	return false;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == wal_segment_size;
+}
+
+/* Says what is missing, and from where on WAL is here without a gap. */
+static void
+say_where_wal_begins(XLogSegNo missing, XLogSegNo last, List *history, char **why)
+{
+	XLogSegNo	first = last + 1;
+	XLogRecPtr	begin;
+	char		path[MAXPGPATH];
+
+	if (why == NULL)
+		return;
+	while (first - 1 > missing && segment_exists(first - 1, history))
+		first--;
+	XLogFilePath(path, segment_timeline(missing, history), missing, wal_segment_size);
+	if (first > last)
+	{
+		set_why(why, psprintf("WAL segment \"%s\" is not there", path));
+		return;
+	}
+	XLogSegNoOffsetToRecPtr(first, 0, wal_segment_size, begin);
+	set_why(why, psprintf("WAL segment \"%s\" is not there, this server has WAL from %X/%X on",
+						  path, LSN_FORMAT_ARGS(begin)));
 }
 
 bool
@@ -126,7 +146,9 @@ wal_exists_from(XLogRecPtr from, char **why)
 	for (; exists && segno <= last; segno++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		exists = segment_exists(segno, history, why);
+		exists = segment_exists(segno, history);
+		if (!exists)
+			say_where_wal_begins(segno, last, history, why);
 	}
 	list_free_deep(history);
 	return exists;

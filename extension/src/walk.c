@@ -26,10 +26,11 @@ typedef struct Walk
 
 /*
  * Walks that ended at confirmed_flush_lsn without a proof, so that the next look
- * at the same restart_lsn goes on there: a restart_lsn that stands for hours
- * while confirmed_flush_lsn moves must not cost its whole WAL each time. WAL
- * that was replayed or flushed does not change while this backend lives, and the
- * timeline is compared, so an entry is never wrong, only unused.
+ * at the same restart_lsn goes on there, unless a snapshot file has come or gone:
+ * a restart_lsn that stands for hours while confirmed_flush_lsn moves must not
+ * cost its whole WAL each time. WAL that was replayed or flushed does not change
+ * while this backend lives, and the timeline is compared, so an entry is never
+ * wrong, only unused.
  */
 #define REMEMBERED 64
 static WalkState remembered[REMEMBERED];
@@ -49,6 +50,8 @@ proof_way_name(ProofWay way)
 			return "nothing_running";
 		case PROOF_PHASES:
 			return "phases";
+		case PROOF_LATER_FILE:
+			return "later_file";
 	}
 	return NULL;
 }
@@ -156,24 +159,36 @@ static bool
 settled_by_record(Walk *walk, Proof *proof)
 {
 	XLogRecPtr	lsn = walk->reader.xlog->ReadRecPtr;
+	bool		opens_file = walk_state_opens_file(&walk->state, walk->reader.xlog);
 	ProofWay	way;
+	char	   *why = NULL;
 
+	if (opens_file)
+	{
+		switch (snapshot_file_state(lsn, &why))
+		{
+			case SNAPSHOT_ABSENT:
+				break;
+			case SNAPSHOT_VALID:
+				walk_state_file(&walk->state, walk->reader.xlog);
+				break;
+			case SNAPSHOT_BAD:
+				unproven(proof, why);
+				return true;
+		}
+	}
 	way = walk_state_record(&walk->state, walk->reader.xlog);
 	if (way != PROOF_NONE)
 	{
-		proven(proof, way, lsn);
+		proven(proof, way, way == PROOF_LATER_FILE ? walk->state.file : lsn);
 		return true;
 	}
 
-	/* A decoder in any of our phases opens a file that it meets, and stops at a bad one. */
-	if (walk_is_snapshot_point(walk->reader.xlog) &&
-		snapshot_file_state(lsn, &proof->detail) == SNAPSHOT_BAD)
-	{
-		proof->way = PROOF_NONE;
-		return true;
-	}
-	proof->detail = NULL;
-	walk->state.at = walk->reader.xlog->EndRecPtr;
+	/* where it ends without hope, `at` is what no file matters after */
+	if (opens_file || !walk_state_hopeless(&walk->state))
+		walk->state.at = walk->reader.xlog->EndRecPtr;
+	else
+		walk->state.at = lsn;
 	return false;
 }
 
@@ -206,6 +221,22 @@ walk_records(Walk *walk, Proof *proof, int64 max_bytes, char *file_why)
 }
 
 /*
+ * Whether the snapshot files are still as the walk has met them. One that has
+ * gone takes the proof with it, one that has come may bring it: other decoders
+ * write theirs a moment later, and files are shipped. Once a file was met,
+ * earlier ones do not matter.
+ */
+static bool
+files_stand(const WalkState *state)
+{
+	if (state->barred)
+		return true;
+	if (!XLogRecPtrIsInvalid(state->file))
+		return snapshot_file_state(state->file, NULL) == SNAPSHOT_VALID;
+	return XLogRecPtrIsInvalid(snapshot_first_between(state->restart, state->at));
+}
+
+/*
  * Where to go on. A state of an older timeline still holds where it ends before
  * the fork; one that holds no more is forgotten, since walking anew is always
  * right.
@@ -217,9 +248,14 @@ choose_beginning(Walk *walk, XLogRecPtr restart, const char *resume)
 	const WalkState *known = recall(restart);
 	XLogRecPtr	valid_to = reader->limit;
 
+	/* A file that came is left to the next walk: this one must come to its end. */
 	if (resume != NULL)
+	{
 		walk_state_parse(&walk->state, resume, restart);
-	else if (known != NULL)
+		if (!XLogRecPtrIsInvalid(walk->state.file) && !files_stand(&walk->state))
+			walk_state_begin(&walk->state, restart, reader->tli);
+	}
+	else if (known != NULL && files_stand(known))
 		walk->state = *known;
 	else
 		walk_state_begin(&walk->state, restart, reader->tli);

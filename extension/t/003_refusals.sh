@@ -40,6 +40,15 @@ start b
 is "plugin_missing" "$(apply b "$(changes a s1)")" "s1|plugin_missing"
 sed -i '/dynamic_library_path/d' "$(data b)/postgresql.conf"
 q b "SELECT pg_reload_conf()" >/dev/null
+# Older minors do not know the setting, and let everybody use every plugin.
+if [ "$(q b "SELECT count(*) FROM pg_settings WHERE name = 'output_plugin_libraries'")" = 1 ]; then
+	echo "output_plugin_libraries = 'pgoutput, test_decoding_2'" >>"$(data b)/postgresql.conf"
+	q b "SELECT pg_reload_conf()" >/dev/null
+	until_true b "SELECT setting = 'pgoutput, test_decoding_2' FROM pg_settings WHERE name = 'output_plugin_libraries'"
+	like "a plugin that may not be used" "$(apply_row b "$(changes a s1)")" 'plugin_missing.*not among output_plugin_libraries'
+	sed -i '/output_plugin_libraries/d' "$(data b)/postgresql.conf"
+	q b "SELECT pg_reload_conf()" >/dev/null
+fi
 caught_up b a
 
 # --- the fence is busy
@@ -52,7 +61,7 @@ caught_up b a
 like "database_gone" "$(apply b "$(changes a s1 | sed 's/test_decoding,[0-9]*,/test_decoding,99999,/')")" "s1\|database_gone"
 like "a broken resume text is that slot's trouble only" \
 	"$(q b "SELECT name, code FROM slotkeeper.apply($(fence), (SELECT array_agg((c.name, c.plugin, c.database_oid, c.two_phase, c.two_phase_at,
-		c.restart_lsn, c.confirmed_flush_lsn, c.catalog_xmin, c.snapshot, c.source, CASE c.name WHEN 's1' THEN 'nonsense' END)::slotkeeper.change)
+		c.restart_lsn, c.confirmed_flush_lsn, c.catalog_xmin, c.snapshot, c.source, CASE c.name WHEN 's1' THEN 'nonsense' END, NULL)::slotkeeper.change)
 		FROM unnest($(changes a s1 s2)) c), 1000000) ORDER BY name")" "s2\|made"
 is "nothing half made is left" "$(q b "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 's1'")" 0
 

@@ -36,7 +36,7 @@ held_everywhere 1 s1
 c=$(changes a s1)
 without() {
 	q a "SELECT quote_literal(array_agg((name, plugin, database_oid, two_phase, two_phase_at, restart_lsn, confirmed_flush_lsn, catalog_xmin,
-		$1, incarnation, NULL)::slotkeeper.change)::text) || '::slotkeeper.change[]' FROM slotkeeper.slots() WHERE name = 's1'"
+		$1, incarnation, NULL, NULL)::slotkeeper.change)::text) || '::slotkeeper.change[]' FROM slotkeeper.slots() WHERE name = 's1'"
 }
 is "without the file: no proof, no mirror" "$(apply b "$(without NULL)")" "s1|no_consistent_point"
 is "with another file: no proof, no mirror" "$(apply b "$(without "'\\x0011'::bytea")")" "s1|bad_snapshot"

@@ -128,7 +128,7 @@ changes() {
 	local node=$1
 	shift
 	q "$node" "SELECT quote_literal(array_agg((name, plugin, database_oid, two_phase, two_phase_at, restart_lsn,
-			confirmed_flush_lsn, catalog_xmin, slotkeeper.snapshot(restart_lsn), incarnation, NULL)::slotkeeper.change
+			confirmed_flush_lsn, catalog_xmin, slotkeeper.snapshot(restart_lsn), incarnation, NULL, NULL)::slotkeeper.change
 			ORDER BY name)::text) || '::slotkeeper.change[]'
 		FROM slotkeeper.slots() WHERE name = ANY (string_to_array('$*', ' ')::name[])"
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
@@ -22,6 +23,14 @@ func (s *Scene) Generation(n *lab.Node, slot string) int {
 		"SELECT coalesce(max((marker).generation), 0) FROM slotkeeper.slots() WHERE name = '%s'", slot)))
 	s.OK(err)
 	return generation
+}
+
+// Pins is the catalog_xmin of a slot, 0 for none.
+func (s *Scene) Pins(n *lab.Node, slot string) cluster.XID {
+	s.T.Helper()
+	var xmin uint32
+	s.OK(n.QueryRow(s.Ctx, "SELECT coalesce(max(catalog_xmin::text::bigint), 0) FROM pg_replication_slots WHERE slot_name = $1", slot).Scan(&xmin))
+	return cluster.XID(xmin)
 }
 
 // FeedbackPins waits until the physical slot of a standby on the primary pins

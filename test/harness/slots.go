@@ -80,3 +80,48 @@ func (s *Scene) Unproven(name string, on *lab.Node) {
 		s.T.Errorf("%s has slot %s although nothing proves it", on.Name(), name)
 	}
 }
+
+// NoCondition waits until an observation begun after now shows no condition of
+// this code.
+func (s *Scene) NoCondition(code string) {
+	s.T.Helper()
+	began := time.Now()
+	s.Wait("no condition "+code, func() (bool, string) {
+		doc, ok := s.Status()
+		if !ok {
+			return false, "the controller does not answer"
+		}
+		for _, f := range doc.Conditions {
+			if f.Code == code {
+				return false, f.Message
+			}
+		}
+		return doc.ObservedAt.After(began), "no observation since"
+	})
+}
+
+// SafeWithin waits until the standby has replayed all that the primary has
+// written, and then wants a slot to be SAFE there after so many cycles and ever
+// after: cycles, not seconds, so that a slow machine changes nothing.
+func (s *Scene) SafeWithin(cycles uint64, name string, on *lab.Node) {
+	s.T.Helper()
+	s.OK(on.WaitCatchup(s.Ctx, s.A))
+	var from uint64
+	s.Wait("a document", func() (bool, string) {
+		doc, ok := s.Status()
+		from = doc.Cycle
+		return ok, "the controller does not answer"
+	})
+	// The cycle after from may have read the nodes before this began.
+	due := from + 1 + cycles
+	s.Wait("the cycle that is due", func() (bool, string) {
+		doc, ok := s.Status()
+		if !ok || doc.Cycle < due {
+			return false, "the controller stands still"
+		}
+		if p, there := Pair(doc, name, on.Name()); !there || p.Verdict != plan.Safe {
+			s.T.Fatalf("slot %s on %s is %q %s after %d cycles: %s", name, on.Name(), p.Verdict, p.Reason, doc.Cycle-from, p.Message)
+		}
+		return true, ""
+	})
+}

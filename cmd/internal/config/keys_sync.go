@@ -39,7 +39,7 @@ var keysSync = []key{
 
 	{"protection.max_hold_age", `How long a standby that is away keeps the catalog rows held that its mirrors need. After that it is given up, and its mirrors are made anew when it is back. Default 1h: longer than a reboot or a minor upgrade; catalogs bloat meanwhile.`,
 		func(c *Config) value {
-			return durationValue{&c.Protection.MaxHoldAge, time.Minute, 30 * 24 * time.Hour, 0}
+			return durationValue{&c.Protection.MaxHoldAge, time.Second, 30 * 24 * time.Hour, 0}
 		}},
 	{"protection.synchronized_standby_slots", `PostgreSQL 17 and later: observe the setting of this name, or manage it. Default observe: it can hold back every consumer.`,
 		func(c *Config) value {

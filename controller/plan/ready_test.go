@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+func TestReady(t *testing.T) {
+	step := Step{ID: "apply/b/held", Kind: StepApply, Needs: []string{"fence/b", "lower/a"}, Changes: []cluster.Change{{Name: "app"}, {Name: "more"}}}
+	row := func(name string, code cluster.Code) []cluster.Outcome {
+		return []cluster.Outcome{{Name: name, Code: code}}
+	}
+	for _, tc := range []struct {
+		name  string
+		fence StepOutcome
+		lower *StepOutcome
+		left  string
+		why   string
+	}{
+		{"all well", StepOutcome{Outcomes: row("", "raised")}, &StepOutcome{Outcomes: row("app", cluster.CodeHeld)}, "app more", ""},
+		{"a need did not run", StepOutcome{}, nil, "", "lower/a did not run"},
+		{"a need failed", StepOutcome{}, &StepOutcome{Err: "timeout"}, "", "lower/a failed: timeout"},
+		{"a need was skipped", StepOutcome{}, &StepOutcome{Skipped: "no lease"}, "", "lower/a was skipped: no lease"},
+		{"the fence was refused", StepOutcome{Outcomes: row(cluster.HoldName, cluster.CodeFenced)}, &StepOutcome{}, "", "fence/b was refused: fenced"},
+		{"one slot was refused", StepOutcome{}, &StepOutcome{Outcomes: row("app", cluster.CodeNotPinned)}, "more", ""},
+		{"what was kept is refused, the witnessed is held", StepOutcome{}, &StepOutcome{Outcomes: append(row(cluster.HoldName, cluster.CodeNotPinned), row("app", cluster.CodeHeld)...)}, "app more", ""},
+		{"WAL that is gone", StepOutcome{}, &StepOutcome{Outcomes: row(cluster.WALHoldName, cluster.CodeWALMissing)}, "app more", ""},
+		{"all were refused", StepOutcome{}, &StepOutcome{Outcomes: append(row("app", cluster.CodeNotPinned), row("more", cluster.CodeSaveFailed)...)}, "", "refused for each"},
+	} {
+		done := map[string]StepOutcome{"fence/b": tc.fence}
+		if tc.lower != nil {
+			done["lower/a"] = *tc.lower
+		}
+		ready, why := Ready(step, done)
+		var left []string
+		for _, ch := range ready.Changes {
+			left = append(left, ch.Name)
+		}
+		if tc.why == "" && (why != "" || strings.Join(left, " ") != tc.left) || !strings.Contains(why, tc.why) || tc.why != "" && why == "" {
+			t.Errorf("%s: left %v, why %q", tc.name, left, why)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package cases
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/test/harness"
+)
+
+// leaders are those that may be asked to judge: who has seen everything, a
+// successor who knows what the ledger says, and one who knows nothing at all.
+var leaders = map[string]func(s *harness.Scene, more ...string){
+	"the same leader": func(s *harness.Scene, _ ...string) { s.ThawDaemon() },
+	"a new leader": func(s *harness.Scene, more ...string) {
+		s.ThawDaemon()
+		s.KillDaemon()
+		s.Run(more...)
+	},
+	"a leader that remembers nothing": func(s *harness.Scene, more ...string) {
+		s.ThawDaemon()
+		s.KillDaemon()
+		s.ForgetAll()
+		s.Run(more...)
+	},
+}
+
+// D21: a false witness. A standby is given up and its rows go. It returns, and
+// through its feedback a newborn slot pins what its mirror needs: as if nothing
+// had happened.
+func TestD21NewbornSlotIsNoWitness(t *testing.T) {
+	t.Parallel()
+	const more = "protection: {max_hold_age: 1s}"
+	for name, judge := range leaders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := harness.New(t, harness.Options{OnB: withFeedback()})
+			s.Exec(s.A, "CREATE TABLE t (id int)")
+			s.Logical(s.A, "cdc")
+			s.Run(more)
+			s.Safe([]string{"cdc"})
+			old := s.Slot(s.B, "cdc")
+			s.Shut(s.B)
+			s.OK(s.B.StopFast(s.Ctx))
+			s.Exec(s.A, fmt.Sprintf("SELECT pg_drop_replication_slot('%s')", s.B.SlotName()))
+			s.Reshape(s.A)
+			s.Pass(s.A, "cdc")
+			s.Condition(plan.CondHoldAge)
+			s.Wait("the hold to be raised", func() (bool, string) {
+				at := s.Pins(s.A, "slotkeeper_hold")
+				return at > old.CatalogXmin, fmt.Sprintf("it pins from %d", at)
+			})
+			s.VacuumCatalogs(s.A)
+
+			s.Exec(s.A, fmt.Sprintf("SELECT pg_create_physical_replication_slot('%s', true)", s.B.SlotName()))
+			s.OK(s.B.Start(s.Ctx))
+			s.FeedbackPins(s.B, true)
+			s.Logical(s.A, "born")
+			if at := s.Pins(s.A, "born"); at != old.CatalogXmin {
+				t.Errorf("the scene is not set: the newborn slot pins from %d, the mirror needs %d", at, old.CatalogXmin)
+			}
+			s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+			s.Wait("the hold to be lowered for the newborn slot", func() (bool, string) {
+				at := s.Pins(s.A, "slotkeeper_hold")
+				return at == old.CatalogXmin, fmt.Sprintf("it pins from %d", at)
+			})
+			s.FreezeDaemon()
+			s.Open(s.B)
+			judge(s, more)
+			s.Logged("protection_gap")
+			s.Safe([]string{"cdc", "born"})
+			if s.Incarnation(s.B, "cdc") == old.Incarnation {
+				t.Error("the mirror whose rows are gone is still there")
+			}
+		})
+	}
+}
+
+// The hold is dropped on the primary, rows go, and a new hold is made, while the
+// controller cannot reach one standby. The primary dies: that standby's own hold
+// was set in recovery and still says what it said.
+func TestD21HoldSetInRecoveryIsNoWitness(t *testing.T) {
+	t.Parallel()
+	for name, judge := range leaders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := harness.New(t, harness.Options{Standbys: 2})
+			s.Exec(s.A, "CREATE TABLE t (id int)")
+			s.Logical(s.A, "cdc")
+			s.Run()
+			s.Safe([]string{"cdc"})
+			s.Shut(s.B)
+			s.FreezeDaemon()
+			s.Exec(s.A, dropHold)
+			s.Reshape(s.A)
+			s.Pass(s.A, "cdc")
+			s.VacuumCatalogs(s.A)
+			s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+			s.ThawDaemon()
+			s.Logged("hold_missing")
+			s.Safe([]string{"cdc"}, s.C)
+			s.FreezeDaemon()
+			if mine, others := s.Generation(s.B, "cdc"), s.Generation(s.C, "cdc"); mine == 0 || mine >= others {
+				t.Errorf("the scene is not set: the mirror on b is of generation %d, that on c of %d", mine, others)
+			}
+
+			s.FailOver(s.B)
+			s.Open(s.B)
+			judge(s)
+			s.Wait("the unproven slot to go", func() (bool, string) { return !s.Has(s.B, "cdc"), "it is still there" })
+			if missing := s.Condition(plan.CondSlotMissing); missing.Subject != "cdc" {
+				t.Errorf("it is said of %s that it is missing", missing.Subject)
+			}
+			s.Cycles(3)
+			err := s.B.Exec(s.Ctx, "SELECT pg_logical_slot_get_changes('cdc', NULL, NULL)")
+			if err == nil || !strings.Contains(err.Error(), `replication slot "cdc" does not exist`) {
+				t.Errorf("the consumer is told %v", err)
+			}
+		})
+	}
+}
