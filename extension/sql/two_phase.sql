@@ -10,7 +10,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
 	SELECT a.code INTO code FROM slotkeeper.apply(
 		('shop', 'store-1', 1, 'me', (SELECT system_identifier FROM slotkeeper.node()), 1)::slotkeeper.fence,
-		ARRAY[('rg_mirror', 'pgoutput', 1, true, '0/1', '0/1', '0/2', '700', NULL, ('1', NULL), NULL)]::slotkeeper.change[], 1000) a;
+		ARRAY[('rg_mirror', 'pgoutput', 1, true, '0/1', '0/1', '0/2', '700', NULL, ('1', NULL), NULL, NULL)]::slotkeeper.change[], 1000) a;
 EXCEPTION WHEN OTHERS THEN
 	GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
 END $$;
