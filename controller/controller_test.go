@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
@@ -79,6 +80,20 @@ func TestAFailedFenceStopsTheStepsOfItsNodeOnly(t *testing.T) {
 	}
 	if !slices.Contains(s.nodes["c"].kinds(), plan.StepHold) {
 		t.Errorf("c got %v, want its hold too", s.nodes["c"].kinds())
+	}
+}
+
+func TestAWalkThatFailsIsNotAskedForInEachCycle(t *testing.T) {
+	s := newStage(t)
+	s.c.cfg.Policy.Interval = time.Hour
+	for range 3 {
+		s.cycle(t)
+	}
+	if got := s.nodes["a"].walks; got != 1 {
+		t.Errorf("the primary was asked for walks %d times within an interval, want 1", got)
+	}
+	if kinds := s.nodes["b"].kinds(); !slices.Contains(kinds, plan.StepHold) {
+		t.Errorf("b got %v, want its hold all the same", kinds)
 	}
 }
 

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ type fakeNode struct {
 	err   error
 	hang  bool
 	steps []plan.Step
+	walks int // how often walks were asked for
 	do    func(plan.Step) ([]cluster.Outcome, error)
 }
 
@@ -51,7 +53,10 @@ func (n *fakeNode) Snapshots(context.Context, []cluster.LSN) (map[cluster.LSN][]
 }
 
 func (n *fakeNode) Walks(context.Context, []plan.WalkWanted, int64) (map[string]plan.Walk, error) {
-	return map[string]plan.Walk{}, nil
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.walks++
+	return nil, errors.New("the server closed the connection")
 }
 
 func (n *fakeNode) Do(_ context.Context, s plan.Step) ([]cluster.Outcome, error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,7 +32,7 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	defer func() { _ = messages.Close() }() // the server has its own copy of the descriptor
 	cmd := exec.Command(filepath.Join(n.cluster.bin, "postgres"), "-D", n.data)
-	cmd.Dir, cmd.Env = n.cluster.dir, cleanEnvironment()
+	cmd.Dir, cmd.Env = n.cluster.dir, append(cleanEnvironment(), n.variables()...)
 	cmd.Stdout, cmd.Stderr = messages, messages
 	// SIGQUIT is an immediate shutdown: the postmaster takes its children along.
 	cmd.SysProcAttr = attributes(n.cluster.user, syscall.SIGQUIT)
@@ -43,6 +44,12 @@ func (n *Node) Start(ctx context.Context) error {
 	n.server = server
 	n.mu.Unlock()
 	return n.waitReady(ctx, server)
+}
+
+func (n *Node) variables() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.env)
 }
 
 // waitReady reads the postmaster's own word in its lock file, as pg_ctl does:

@@ -29,6 +29,7 @@ type Node struct {
 
 	mu       sync.Mutex
 	settings map[string]string // what this node has beyond baseSettings
+	env      []string          // further variables of the server's environment
 	server   *process          // nil unless started
 }
 
@@ -194,6 +195,13 @@ func (n *Node) append(name, text string) error {
 		return fmt.Errorf("reading %s of node %q: %w", name, n.name, err)
 	}
 	return n.write(name, string(old)+text)
+}
+
+// Env gives the server further variables, "NAME=value", from its next start on.
+func (n *Node) Env(variables ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.env = append(n.env, variables...)
 }
 
 // LogTail gives the last lines of the server's messages.

@@ -53,7 +53,7 @@ func (f *Fault) explain() {
 	f.reason = Unreachable
 	switch {
 	case errors.As(f.err, &privilege):
-		f.set(NoPrivilege, fmt.Sprintf("%s: %s", f.who(), privilege), f.grantHint())
+		f.set(NoPrivilege, fmt.Sprintf("%s at %s: %s", f.who(), f.Host, privilege), f.grantHint())
 	case errors.As(f.err, &endpoint):
 		f.set(WrongEndpoint, fmt.Sprintf("%s is not a PostgreSQL server's own port: %s", f.Host, endpoint),
 			"let the conninfo name the server itself, host and port, not a pooler or proxy")

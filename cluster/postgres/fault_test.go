@@ -106,7 +106,7 @@ func TestRoleWithoutPrivileges(t *testing.T) {
 	role(t, admin, "Limited One", "")
 	s := session(t, shared.conninfo(""), as("Limited One", "postgres"))
 	faulty(t, s, NoPrivilege,
-		[]string{`"Limited One"`, `"postgres"`, "REPLICATION", "pg_monitor", "USAGE on schema slotkeeper", "EXECUTE on "},
+		[]string{at(), `"Limited One"`, `"postgres"`, "REPLICATION", "pg_monitor", "USAGE on schema slotkeeper", "EXECUTE on "},
 		append(Grants("Limited One"), "primary", `"postgres"`))
 	grants := Grants("Limited One")
 	for i, sql := range grants {

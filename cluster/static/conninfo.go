@@ -59,7 +59,9 @@ func parse(s string, allowed []string) error {
 	if !ok {
 		why = text
 	}
-	why = strings.Replace(why, "connection string key", "keyword", 1)
-	why = strings.Replace(why, "is not in ConnStringAllowedKeys", "is not known here", 1)
+	if unknown, ok := strings.CutSuffix(why, " is not in ConnStringAllowedKeys"); ok {
+		// Its value is not repeated: a password may stand behind any name.
+		return fmt.Errorf("conninfo cannot be read: %s is not known here", strings.Replace(unknown, "connection string key", "keyword", 1))
+	}
 	return fmt.Errorf("conninfo %q cannot be read: %s", s, why)
 }

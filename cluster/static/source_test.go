@@ -76,6 +76,7 @@ func TestPasswordsAreRefusedAndNeverRepeated(t *testing.T) {
 		"sslpassword": "host=h sslpassword=hunter2",
 		"broken":      "host=h password='hunter2",
 		"broken URL":  "postgresql://u:hunter2@h:x/db",
+		"other name":  "host=h passphrase=hunter2",
 		"lost at":     "postgres://u:hunter2:5432/db@h",
 	} {
 		t.Run(name, func(t *testing.T) {

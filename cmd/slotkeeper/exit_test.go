@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,5 +36,14 @@ func TestExitCodes(t *testing.T) {
 	}
 	if message(quiet(3)) != "" || message(exitf(3, "x")) != "x" {
 		t.Error("messages")
+	}
+}
+
+// A server's message may hold anything, and each line of it names its speaker.
+func TestComplaintsDoNotReachTheTerminalAsTheyAre(t *testing.T) {
+	var b bytes.Buffer
+	complain(&b, errors.New("bad\x1b[31m\nworse"))
+	if want := "slotkeeper: bad\\x1b[31m\nslotkeeper: worse\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/slotkeeper/slotkeeper/cmd/internal/output"
 )
 
 // execute runs one command line and gives its exit code.
@@ -29,7 +32,7 @@ func complain(stderr io.Writer, err error) {
 		return
 	}
 	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintf(stderr, "slotkeeper: %s\n", line)
+		fmt.Fprintf(stderr, "slotkeeper: %s\n", output.Printable(line))
 	}
 }
 
@@ -59,7 +62,30 @@ Exit codes: 0 ok, 1 error, 2 usage or configuration, 3 not safe or refused,
 	for _, add := range commands {
 		root.AddCommand(add())
 	}
+	root.SuggestionsMinimumDistance = 2
+	strict(root)
 	return root
+}
+
+// strict has the library's own commands refuse what they do not know, where
+// they would print help and end with 0.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				about, rest, _ := root.Find(args) // unknown words are the rest, and no error
+				return noArgs(about, rest)
+			}
+		case "completion":
+			cmd.Args = noArgs
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+				return usagef(cmd, "the shell is missing: bash, fish, powershell or zsh")
+			}
+		}
+	}
 }
 
 // commands are added to the root in this order.
@@ -88,7 +114,10 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	}
 	if !cmd.HasParent() {
 		text := fmt.Sprintf("%q is not a command", args[0])
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		near := cmd.SuggestionsFor(args[0])
+		// It is among them itself where it stands after "--", or after "help".
+		near = slices.DeleteFunc(near, func(name string) bool { return name == args[0] })
+		if len(near) > 0 {
 			text += ", did you mean " + strings.Join(near, " or ") + "?"
 		}
 		return usagef(cmd, "%s", text)

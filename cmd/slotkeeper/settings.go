@@ -41,7 +41,7 @@ func load(cmd *cobra.Command) (*config.Loaded, error) {
 		return nil, err
 	}
 	for _, w := range loaded.Warnings {
-		fmt.Fprintln(cmd.ErrOrStderr(), "slotkeeper: warning:", w)
+		fmt.Fprintln(cmd.ErrOrStderr(), "slotkeeper: warning:", output.Printable(w))
 	}
 	return loaded, nil
 }

@@ -40,11 +40,9 @@ primary.`,
 		if !*watch {
 			return showStatus(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), loaded.Config, *format)
 		}
-		return output.Watch(cmd.Context(), cmd.OutOrStdout(), *interval, func(ctx context.Context, w io.Writer) error {
-			err := showStatus(ctx, w, cmd.ErrOrStderr(), loaded.Config, *format)
-			if ctx.Err() == nil {
-				complain(cmd.ErrOrStderr(), err)
-			}
+		return output.Watch(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), *interval, func(ctx context.Context, stdout, stderr io.Writer) error {
+			err := showStatus(ctx, stdout, stderr, loaded.Config, *format)
+			complain(stderr, err)
 			return quiet(exitCode(err))
 		})
 	}

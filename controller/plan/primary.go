@@ -49,7 +49,7 @@ func (l *leadership) choose(writable []string, o Observation, m Memory) {
 	switch len(writable) {
 	case 0:
 		l.trouble = &Condition{Code: CondNoLeader, Severity: Critical, Message: noLeaderMessage(o, l),
-			Hint: "mirrors stay as they are; promote a standby whose verdicts were SAFE, or bring the primary back"}
+			Hint: "mirrors stay as they are; look at why members do not answer, promote a standby whose verdicts were SAFE, or bring the primary back"}
 		return
 	case 1:
 	default:
@@ -92,6 +92,9 @@ func noLeaderMessage(o Observation, l *leadership) string {
 		if f.OK() {
 			answering++
 		}
+	}
+	if answering == 0 {
+		return fmt.Sprintf("none of %d members answers", len(o.Nodes))
 	}
 	return fmt.Sprintf("no member takes writes: %d of %d answer, all of them in recovery or of another cluster", answering, len(o.Nodes))
 }

@@ -70,6 +70,7 @@ type WalkWanted struct {
 // interval, for other decoders write their files a little later; one that needs
 // no file never again while restart_lsn stands.
 func WantWalks(now time.Time, p Policy, m Memory, slots []cluster.Slot, files map[cluster.LSN][]byte) []WalkWanted {
+	p = p.withDefaults()
 	var want []WalkWanted
 	for _, s := range slots {
 		pos, ok := s.Position()

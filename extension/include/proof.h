@@ -52,8 +52,8 @@ typedef enum SnapshotState
 
 extern const char *snapshot_state_name(SnapshotState state);
 
-/* Validates bytes as this major's snapshot; *why gets a palloc'd sentence when false. */
-extern bool snapshot_bytes_valid(const char *bytes, Size len, char **why);
+/* Validates bytes as this major's snapshot at `at`; *why gets a palloc'd sentence when false. */
+extern bool snapshot_bytes_valid(XLogRecPtr at, const char *bytes, Size len, char **why);
 
 /* Looks at pg_logical/snapshots/<at>.snap; *why may be NULL. */
 extern SnapshotState snapshot_file_state(XLogRecPtr at, char **why);

@@ -64,11 +64,20 @@ extern char *walk_state_why(const WalkState *state, XLogRecPtr confirmed);
 /* The record at restart is of a kind at which a decoder looks for a file. */
 extern bool walk_is_snapshot_point(XLogReaderState *record);
 
+/* --- walktext.c ------------------------------------------------------------ */
+
 /* The resume text, palloc'd; at most WALK_TEXT_MAX bytes. */
 #define WALK_TEXT_MAX 240
 extern char *walk_state_text(const WalkState *state);
 
 /* The reverse; ERROR 22023 where the text is malformed or of another restart_lsn. */
 extern void walk_state_parse(WalkState *state, const char *text, XLogRecPtr restart);
+
+/* --- walkmemory.c ---------------------------------------------------------- */
+
+extern void walk_remember(const WalkState *state);
+
+/* What is remembered of restart, where the snapshot files are still as they were; else NULL. */
+extern const WalkState *walk_recall(XLogRecPtr restart);
 
 #endif							/* SLOTKEEPER_WALK_H */

@@ -116,8 +116,22 @@ builder_valid(const CompatSnapBuild *builder, const char *xids, char **why)
 	return true;
 }
 
+/*
+ * The bytes do not say where they belong. But a decoder notes where it last wrote
+ * or met a file, which is before the file in hand (SnapBuildSerialize): bytes
+ * that were taken at a later position give themselves away.
+ */
+static bool
+position_valid(const CompatSnapBuild *builder, XLogRecPtr at, char **why)
+{
+	if (builder->last_serialized_snapshot >= at)
+		return refuse(why, psprintf("the snapshot was taken after %X/%X, at a later position than this one",
+									LSN_FORMAT_ARGS(builder->last_serialized_snapshot)));
+	return true;
+}
+
 bool
-snapshot_bytes_valid(const char *bytes, Size len, char **why)
+snapshot_bytes_valid(XLogRecPtr at, const char *bytes, Size len, char **why)
 {
 	CompatSnapshotHeader header;
 	CompatSnapBuild builder;
@@ -135,7 +149,7 @@ snapshot_bytes_valid(const char *bytes, Size len, char **why)
 	if (!counts_fit(&builder, len - FIXED_SIZE))
 		return refuse(why, psprintf("the snapshot lists %zu committed and %zu running transactions, which does not fit its %zu bytes",
 									builder.committed.xcnt, compat_snapshot_running(&builder), len));
-	return builder_valid(&builder, bytes + FIXED_SIZE, why);
+	return builder_valid(&builder, bytes + FIXED_SIZE, why) && position_valid(&builder, at, why);
 }
 
 /*
@@ -215,7 +229,7 @@ snapshot_file_state(XLogRecPtr at, char **why)
 
 	if (state != SNAPSHOT_VALID)
 		return state;
-	if (!snapshot_bytes_valid(VARDATA(bytes), VARSIZE(bytes) - VARHDRSZ, &flaw))
+	if (!snapshot_bytes_valid(at, VARDATA(bytes), VARSIZE(bytes) - VARHDRSZ, &flaw))
 	{
 		snapshot_path(path, at);
 		refuse(why, psprintf("\"%s\" is not valid: %s", path, flaw));
@@ -326,7 +340,7 @@ snapshot_file_install(XLogRecPtr at, const char *bytes, Size len, char **why)
 	char		path[MAXPGPATH];
 	char		temporary[MAXPGPATH];
 
-	if (!snapshot_bytes_valid(bytes, len, why))
+	if (!snapshot_bytes_valid(at, bytes, len, why))
 		return false;
 	if (snapshot_file_state(at, NULL) == SNAPSHOT_VALID)
 		return true;

@@ -24,18 +24,6 @@ typedef struct Walk
 	WalReader	reader;
 } Walk;
 
-/*
- * Walks that ended at confirmed_flush_lsn without a proof, so that the next look
- * at the same restart_lsn goes on there, unless a snapshot file has come or gone:
- * a restart_lsn that stands for hours while confirmed_flush_lsn moves must not
- * cost its whole WAL each time. WAL that was replayed or flushed does not change
- * while this backend lives, and the timeline is compared, so an entry is never
- * wrong, only unused.
- */
-#define REMEMBERED 64
-static WalkState remembered[REMEMBERED];
-static int	next_remembered = 0;
-
 const char *
 proof_way_name(ProofWay way)
 {
@@ -53,30 +41,6 @@ proof_way_name(ProofWay way)
 		case PROOF_LATER_FILE:
 			return "later_file";
 	}
-	return NULL;
-}
-
-static void
-remember(const WalkState *state)
-{
-	for (int i = 0; i < REMEMBERED; i++)
-	{
-		if (remembered[i].restart == state->restart)
-		{
-			remembered[i] = *state;
-			return;
-		}
-	}
-	remembered[next_remembered] = *state;
-	next_remembered = (next_remembered + 1) % REMEMBERED;
-}
-
-static const WalkState *
-recall(XLogRecPtr restart)
-{
-	for (int i = 0; i < REMEMBERED; i++)
-		if (remembered[i].restart == restart)
-			return &remembered[i];
 	return NULL;
 }
 
@@ -215,25 +179,9 @@ walk_records(Walk *walk, Proof *proof, int64 max_bytes, char *file_why)
 			return;
 	}
 
-	remember(&walk->state);
+	walk_remember(&walk->state);
 	unproven(proof, psprintf("%s, and %s",
 							 walk_state_why(&walk->state, walk->confirmed), file_why));
-}
-
-/*
- * Whether the snapshot files are still as the walk has met them. One that has
- * gone takes the proof with it, one that has come may bring it: other decoders
- * write theirs a moment later, and files are shipped. Once a file was met,
- * earlier ones do not matter.
- */
-static bool
-files_stand(const WalkState *state)
-{
-	if (state->barred)
-		return true;
-	if (!XLogRecPtrIsInvalid(state->file))
-		return snapshot_file_state(state->file, NULL) == SNAPSHOT_VALID;
-	return XLogRecPtrIsInvalid(snapshot_first_between(state->restart, state->at));
 }
 
 /*
@@ -245,17 +193,18 @@ static void
 choose_beginning(Walk *walk, XLogRecPtr restart, const char *resume)
 {
 	const WalReader *reader = &walk->reader;
-	const WalkState *known = recall(restart);
+	const WalkState *known = resume == NULL ? walk_recall(restart) : NULL;
 	XLogRecPtr	valid_to = reader->limit;
 
 	/* A file that came is left to the next walk: this one must come to its end. */
 	if (resume != NULL)
 	{
 		walk_state_parse(&walk->state, resume, restart);
-		if (!XLogRecPtrIsInvalid(walk->state.file) && !files_stand(&walk->state))
+		if (!XLogRecPtrIsInvalid(walk->state.file) &&
+			snapshot_file_state(walk->state.file, NULL) != SNAPSHOT_VALID)
 			walk_state_begin(&walk->state, restart, reader->tli);
 	}
-	else if (known != NULL && files_stand(known))
+	else if (known != NULL)
 		walk->state = *known;
 	else
 		walk_state_begin(&walk->state, restart, reader->tli);

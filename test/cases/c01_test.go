@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // C01: a slot must never be made anew at "now" after a promotion. With a SAFE
 // mirror all rows that the consumer had not read arrive.
 func TestC01MirroredRowsArrive(t *testing.T) {
-	s := harness.New(t, harness.Options{})
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.Run()
@@ -32,7 +32,7 @@ func TestC01MirroredRowsArrive(t *testing.T) {
 // skipped without a word: its consumer fails, and the controller says why.
 func TestC01NeverMadeAtNow(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{})
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "other")
 	s.Run()

@@ -11,7 +11,7 @@ import (
 // feedback off. The hold has kept them while nobody looked.
 func TestC02HoldKeepsCatalogRows(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{})
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.Run()
@@ -33,7 +33,7 @@ func TestC02HoldKeepsCatalogRows(t *testing.T) {
 // use it, and is made again from a new read.
 func TestC02HoldGoneMirrorGoes(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{})
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.Run()

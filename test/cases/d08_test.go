@@ -13,7 +13,7 @@ import (
 // a slot stays on a database that is gone.
 func TestD08DropDatabase(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{})
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
 	s.RunEvery(20*time.Millisecond, "")
 	started := s.Text(s.B, "SELECT pg_postmaster_start_time()")
 	made := 0

@@ -12,7 +12,7 @@ import (
 // between: the physical slot looks afterwards as it did before.
 func TestD16FeedbackOffAndOn(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{OnB: withFeedback()})
+	s := harness.New(t, harness.Options{OnB: withFeedback(), Settings: harness.Still()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.Run()
@@ -36,7 +36,7 @@ func TestD16FeedbackOffAndOn(t *testing.T) {
 // The configuration file says on, and the server has not read it.
 func TestD16EditedNotReloaded(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{})
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.Exec(s.B, "ALTER SYSTEM SET hot_standby_feedback = on")

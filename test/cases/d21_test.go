@@ -35,7 +35,7 @@ func TestD21NewbornSlotIsNoWitness(t *testing.T) {
 	for name, judge := range leaders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := harness.New(t, harness.Options{OnB: withFeedback()})
+			s := harness.New(t, harness.Options{OnB: withFeedback(), Settings: harness.Still()})
 			s.Exec(s.A, "CREATE TABLE t (id int)")
 			s.Logical(s.A, "cdc")
 			s.Run(more)
@@ -85,7 +85,7 @@ func TestD21HoldSetInRecoveryIsNoWitness(t *testing.T) {
 	for name, judge := range leaders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := harness.New(t, harness.Options{Standbys: 2})
+			s := harness.New(t, harness.Options{Standbys: 2, Settings: harness.Still()})
 			s.Exec(s.A, "CREATE TABLE t (id int)")
 			s.Logical(s.A, "cdc")
 			s.Run()

@@ -136,3 +136,19 @@ func (s *Scene) Judged(slot string, on *lab.Node, state plan.State, reason plan.
 		return l["@message"] == "verdict" && l["slot"] == slot && l["node"] == on.Name() && l["verdict"] == string(state) && l["reason"] == string(reason)
 	})
 }
+
+// InTheMaking has a slot of the plugin test_decoding created beside an open
+// transaction, for whose end its creation waits as long as the test runs.
+func (s *Scene) InTheMaking(n *lab.Node, slot string) {
+	s.T.Helper()
+	s.Session(n).BeginIdle()
+	creator := s.Session(n)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// Ends with the server.
+		_, _ = creator.conn.Exec(s.Ctx, "SELECT pg_create_logical_replication_slot($1, 'test_decoding')", slot)
+	}()
+	s.T.Cleanup(func() { <-ended })
+	s.Wait("slot "+slot+" to be in the making", func() (bool, string) { return s.Has(n, slot), "it is not there" })
+}

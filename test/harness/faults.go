@@ -1,9 +1,12 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
@@ -58,17 +61,27 @@ func (s *Scene) CrashBackend(n *lab.Node) {
 	session := s.Session(n)
 	var pid int
 	s.OK(session.conn.QueryRow(s.Ctx, "SELECT pg_backend_pid()").Scan(&pid))
-	s.Kill9(pid)
-	s.Wait("the session to end", func() (bool, string) {
-		return session.conn.Ping(s.Ctx) != nil, "it answers"
+	s.Crash(n, func() { s.Kill9(pid) })
+}
+
+// Crash does something upon which the postmaster ends all backends, and waits
+// until it has and the server takes connections again.
+func (s *Scene) Crash(n *lab.Node, kill func()) {
+	s.T.Helper()
+	session := s.Session(n)
+	kill()
+	s.Wait("the sessions on "+n.Name()+" to end", func() (bool, string) {
+		return session.conn.Ping(s.Ctx) != nil, "one answers"
 	})
 	s.Answers(n)
 }
 
-// Kill9 kills one process.
+// Kill9 kills one process, unless it has ended.
 func (s *Scene) Kill9(pid int) {
 	s.T.Helper()
-	s.OK(syscall.Kill(pid, syscall.SIGKILL))
+	if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+		s.OK(err)
+	}
 }
 
 // Answers waits until a server, recovering from a crash, takes connections.
@@ -79,4 +92,29 @@ func (s *Scene) Answers(n *lab.Node) {
 		err := n.QueryRow(s.Ctx, "SELECT 1").Scan(&one)
 		return err == nil, fmt.Sprint(err)
 	})
+}
+
+// Workers are the controller's backends on a node.
+func (s *Scene) Workers(n *lab.Node) []int {
+	s.T.Helper()
+	var pids []int
+	for _, text := range s.Rows(n, "SELECT pid::text FROM pg_stat_activity WHERE usename = '"+lab.RoleName+"'") {
+		pid, err := strconv.Atoi(text)
+		s.OK(err)
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// Appears waits until a file is there, and looks all the time.
+func (s *Scene) Appears(path string) {
+	s.T.Helper()
+	for deadline := time.Now().Add(Patience); ; {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.T.Fatalf("%s does not appear", path)
+		}
+	}
 }

@@ -38,15 +38,19 @@ type Options struct {
 	Settings map[string]string   // of every node
 	OnB      lab.StandbyOptions  // of the first standby
 	OnC      *lab.StandbyOptions // of the second; nil: as B
+	Lasts    time.Duration       // how long the scene may last at most; 0 is four minutes
 }
 
 // New starts the primary and its standbys, with the extension and the
 // controller's role, and no controller.
 func New(t *testing.T, o Options) *Scene {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	if o.Lasts == 0 {
+		o.Lasts = 4 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), o.Lasts)
 	t.Cleanup(cancel)
-	l, err := lab.NewCluster(ctx, lab.Options{Settings: o.Settings})
+	l, err := lab.NewCluster(ctx, lab.Options{BinDir: binDir(t), Settings: o.Settings})
 	s := &Scene{T: t, Ctx: ctx, Lab: l}
 	s.OK(err)
 	t.Cleanup(func() {
@@ -304,11 +308,10 @@ var build struct {
 func Binary(t *testing.T) string {
 	t.Helper()
 	build.once.Do(func() {
-		var out []byte
-		if out, build.err = exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output(); build.err != nil {
+		var root string
+		if root, build.err = moduleRoot(); build.err != nil {
 			return
 		}
-		root := strings.TrimSpace(string(out))
 		build.path = filepath.Join(root, "bin", fmt.Sprintf("slotkeeper-test-%d", os.Getpid()))
 		cmd := exec.Command("go", "build", "-o", build.path, "./cmd/slotkeeper")
 		cmd.Dir = root
@@ -320,6 +323,15 @@ func Binary(t *testing.T) string {
 		t.Fatal(build.err)
 	}
 	return build.path
+}
+
+// moduleRoot is the folder of the source.
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("looking for the module's folder: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Main runs a package's tests and removes what Binary built.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +134,8 @@ func TestMistakes(t *testing.T) {
 		"patroni and members":   {"scope: s\netcd: {endpoints: [\"h:1\"]}\ncluster: {source: patroni, members: [{name: a, conninfo: host=h}]}\n", "cluster.members: is given, and cluster.source is patroni"},
 		"patroni":               {"scope: s\netcd: {endpoints: [\"h:1\"]}\ncluster: {source: patroni}\n", `cluster.source: "patroni" is not available in this version`},
 		"scope with a slash":    {"scope: a/b\n", `"a/b" cannot be a name here`},
+		"scope turned around":   {"scope: \"a\\u202eb\"\n", `"a\u202eb" cannot be a name here`},
+		"key with a newline":    {minimal + "\"a\\nb\\e[31m\": 1\n", `s.yaml:3: "a\nb\x1b[31m": is not a key`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(Options{File: write(t, c.text)})
@@ -140,6 +143,20 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("got %v\nwant an error with %s", err, c.want)
 			}
 		})
+	}
+}
+
+// A wrong file, such as a log, has a mistake in each line, and lines without end.
+func TestMistakesAreBounded(t *testing.T) {
+	for name, text := range map[string]string{
+		"many":       minimal + strings.Repeat("? x\n", 1000),
+		"long key":   minimal + `"` + strings.Repeat("k", 100000) + `": 1`,
+		"long value": "scope: " + strings.Repeat("k", 100000),
+	} {
+		_, err := Load(Options{File: write(t, text)})
+		if !IsError(err) || len(err.Error()) > 20*longest {
+			t.Errorf("%s: %d bytes of error: %.300v", name, len(err.Error()), err)
+		}
 	}
 }
 
@@ -164,6 +181,9 @@ func TestPasswordsAreRefusedAndNeverRepeated(t *testing.T) {
 		"member key":   "cluster: {members: [{name: a, conninfo: host=h, password: hunter2}]}",
 		"etcd URL":     "etcd: {endpoints: [\"http://u:hunter2@h:1\"]}",
 		"etcd rubbish": "etcd: {endpoints: [\"u:hunter2@h:1:1\"]}",
+		"etcd anchor":  "etcd: {endpoints: [\"http://h:1#hunter2\"]}",
+		"bare word":    "alerts: {webhooks: [hunter2]}",
+		"other name":   "cluster: {members: [{name: a, conninfo: \"host=h pwd=hunter2\"}]}",
 		"webhook":      "alerts: {webhooks: [\"ftp://h/hunter2\"]}",
 		"manager":      "alerts: {alertmanager: \"ftp://u:hunter2@h/\"}",
 	} {
@@ -224,6 +244,31 @@ func TestOrderOfSources(t *testing.T) {
 	}
 }
 
+func TestVariablesThatAreNoText(t *testing.T) {
+	_, err := Load(Options{File: write(t, minimal), Environ: []string{"SLOTKEEPER_NAME=\xff", "SLOTKEEPER_POSTGRES_USER=\xff"}})
+	var e *Error
+	if !errors.As(err, &e) || len(e.Problems) != 2 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSettingsWithoutEffectAreWarnedOf(t *testing.T) {
+	l, err := Load(Options{File: write(t, minimal+"alerts: {webhooks: [\"https://h/hunter2\"]}\npromotion: {policy: strict, max_refusals: 3}\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"promotion.policy (s.yaml:4) has no effect in this version",
+		"alerts.webhooks (s.yaml:3) has no effect in this version",
+	}
+	for i, w := range l.Warnings {
+		l.Warnings[i] = strings.ReplaceAll(w, filepath.Dir(l.File)+"/", "")
+	}
+	if diff := cmp.Diff(want, l.Warnings); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestUnknownVariablesAreWarnedOf(t *testing.T) {
 	l, err := Load(Options{File: write(t, minimal), Environ: []string{"SLOTKEEPER_LOGLEVEL=debug", "SLOTKEEPER_SERVICE_HOST=10.0.0.1", "SLOTKEEPER_PORT=tcp://x"}})
 	if err != nil {
@@ -272,10 +317,22 @@ func TestUnreadableFiles(t *testing.T) {
 	if err := os.WriteFile(big, make([]byte, maxFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	go func() {
+		for err := error(nil); err == nil; {
+			_, err = w.Write(make([]byte, 4096))
+		}
+	}()
+	defer w.Close()
 	for file, want := range map[string]string{
-		filepath.Join(dir, "none"): "no such file or directory",
-		dir:                        "it is no regular file",
-		big:                        "more than any configuration needs",
+		fmt.Sprintf("/dev/fd/%d", r.Fd()): "and no configuration needs as many",
+		filepath.Join(dir, "none"):        "no such file or directory",
+		dir:                               "it is no regular file",
+		big:                               "and no configuration needs as many",
 	} {
 		if _, err := Load(Options{File: file}); !IsError(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", file, err)

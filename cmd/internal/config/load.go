@@ -3,9 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -65,8 +67,24 @@ func Load(o Options) (*Loaded, error) {
 	if len(problems) > 0 {
 		return nil, &Error{problems}
 	}
+	l.warnWithoutEffect()
 	l.anchorPaths()
 	return l, nil
+}
+
+// withoutEffect are keys, and beginnings of keys, that are checked and that
+// nothing reads yet: a file that has them stays good for later versions.
+var withoutEffect = []string{"cluster.patroni.", "promotion.", "protection.synchronized_standby_slots", "protection.hold_for_standbys", "alerts."}
+
+// warnWithoutEffect tells who relies on one of them, by a value other than the default.
+func (l *Loaded) warnWithoutEffect() {
+	unset := Default()
+	for _, k := range keys {
+		idle := slices.ContainsFunc(withoutEffect, func(begin string) bool { return strings.HasPrefix(k.path, begin) })
+		if idle && !reflect.DeepEqual(k.v(l.Config).show(), k.v(unset).show()) {
+			l.Warnings = append(l.Warnings, fmt.Sprintf("%s (%s) has no effect in this version", k.path, l.Origins[k.path].Detail))
+		}
+	}
 }
 
 func (o Options) file() string {
@@ -103,12 +121,18 @@ func readFile(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 {
 		return nil, fmt.Errorf("reading configuration %s: it is no regular file", name)
 	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("reading configuration %s: it has %d bytes, more than any configuration needs (%d)", name, info.Size(), maxFile)
-	}
-	text, err := os.ReadFile(name)
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading configuration %s: %w", name, bare(err))
+	}
+	defer f.Close()
+	// A pipe has no size that could be looked at before.
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading configuration %s: %w", name, bare(err))
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("reading configuration %s: it has more than %d bytes, and no configuration needs as many", name, maxFile)
 	}
 	return text, nil
 }

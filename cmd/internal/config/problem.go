@@ -3,7 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Problem is one thing that is wrong with a configuration.
@@ -20,24 +22,52 @@ func (p Problem) Error() string {
 		b.WriteString(p.Place + ": ")
 	}
 	if p.Key != "" {
-		b.WriteString(p.Key + ": ")
+		b.WriteString(oneLine(p.Key) + ": ")
 	}
-	b.WriteString(p.Text)
+	b.WriteString(clip(p.Text))
 	if p.Want != "" {
 		b.WriteString("; " + p.Want)
 	}
 	return b.String()
 }
 
-// Error is a configuration that cannot be used: everything that is wrong with
-// it, a line each.
+// longest is how much of a key or of a value an error repeats, in bytes: what is
+// longer is no configuration, and a screen has only so many lines.
+const longest = 300
+
+func clip(s string) string {
+	if len(s) <= longest {
+		return s
+	}
+	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(s[:longest], ""), len(s))
+}
+
+// oneLine shows a key in quotes where it holds what would end the line or be an
+// order to the terminal.
+func oneLine(s string) string {
+	if s = clip(s); strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// Error is a configuration that cannot be used: what is wrong with it, a line
+// each.
 type Error struct {
 	Problems []Problem
 }
 
+// most is how many problems are told at once; a file that is something else
+// altogether has one in each line.
+const most = 20
+
 func (e *Error) Error() string {
-	lines := make([]string, 0, len(e.Problems))
-	for _, p := range e.Problems {
+	lines := make([]string, 0, min(len(e.Problems), most)+1)
+	for i, p := range e.Problems {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("and %d more", len(e.Problems)-most))
+			break
+		}
 		lines = append(lines, p.Error())
 	}
 	return strings.Join(lines, "\n")

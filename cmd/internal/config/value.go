@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // value is one setting of a Config: how text becomes it, and how it is shown.
@@ -27,6 +28,9 @@ type stringValue struct {
 }
 
 func (v stringValue) set(s string) error {
+	if !utf8.ValidString(s) {
+		return wrongf("write it in UTF-8", "%q is no text", s)
+	}
 	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
 		return wrongf("write it without", "holds the control character %q", s[i])
 	}
@@ -199,7 +203,11 @@ func httpURL(s string) error {
 	if s == "" || (err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "") {
 		return nil
 	}
-	return wrongf("write http://host:port/... or https://...", "%q is not a URL", maskURL(s))
+	shown := "***" // a bare word may be the secret itself
+	if err == nil && u.Host != "" {
+		shown = maskURL(s)
+	}
+	return wrongf("write http://host:port/... or https://...", "%q is not a URL", shown)
 }
 
 // endpoint accepts what etcd's client dials: host:port, or an http URL without
@@ -220,7 +228,7 @@ func endpoint(s string) error {
 	if u.User != nil {
 		return wrongf("use etcd.username and etcd.password_file", "%q carries a user name or a password", maskURL(s))
 	}
-	if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+	if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 		return wrongf(want, "%q has more than host and port", maskURL(s))
 	}
 	return nil
@@ -234,13 +242,14 @@ func portNumber(s string) bool {
 // word accepts a name that can be part of an etcd key, a file name and a line
 // of output.
 func word(s string) error {
-	bad := func(r rune) bool { return r == '/' || unicode.IsSpace(r) || unicode.IsControl(r) }
+	// What cannot be printed is also what turns the direction of a line around.
+	bad := func(r rune) bool { return r == '/' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	switch {
 	case s == "":
 		return wrongf("write a name", "is empty")
 	case len(s) > 63:
 		return wrongf("write at most 63 bytes", "%q is too long", s)
-	case strings.ContainsFunc(s, bad) || s == "." || s == "..":
+	case !utf8.ValidString(s) || strings.ContainsFunc(s, bad) || s == "." || s == "..":
 		return wrongf("write a name without blanks, slashes and control characters", "%q cannot be a name here", s)
 	}
 	return nil

@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -81,6 +84,9 @@ func Write(w io.Writer, f Format, r Result) error {
 
 // IsTerminal reports whether w is a terminal that may be coloured.
 func IsTerminal(w io.Writer) bool {
+	if b, ok := w.(*screen); ok {
+		return b.terminal
+	}
 	f, ok := w.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd())
 }
@@ -142,7 +148,7 @@ func toTable(r Result, colour bool) []byte {
 		b.WriteByte('\n')
 	}
 	for _, note := range r.Notes {
-		b.WriteString(printable(note))
+		b.WriteString(Printable(note))
 		b.WriteByte('\n')
 	}
 	return []byte(b.String())
@@ -173,7 +179,7 @@ func trimLines(s string) string {
 func tableRow(cells []string, colour bool) table.Row {
 	row := make(table.Row, 0, len(cells))
 	for _, cell := range cells {
-		cell = printable(cell)
+		cell = Printable(cell)
 		if colour {
 			cell = paint(cell)
 		}
@@ -197,16 +203,13 @@ func paint(cell string) string {
 	return cell
 }
 
-// printable shows control characters instead of sending them to the terminal:
-// a database's name may hold any.
-func printable(s string) string {
-	quote := false
-	for _, r := range s {
-		quote = quote || r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0)
-	}
-	if !quote {
+// Printable shows what a terminal would obey, or would not show, as escapes
+// instead of sending it there: a database's name may hold anything.
+func Printable(s string) string {
+	strange := func(r rune) bool { return !unicode.IsPrint(r) }
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, strange) {
 		return s
 	}
-	q := fmt.Sprintf("%q", s)
+	q := strconv.Quote(s)
 	return q[1 : len(q)-1]
 }

@@ -50,18 +50,41 @@ func TestUnknownFormat(t *testing.T) {
 	}
 }
 
+func TestPrintable(t *testing.T) {
+	for s, want := range map[string]string{
+		"My \"DB\" база é": "My \"DB\" база é",
+		"a\x1b[31m\n":      `a\x1b[31m\n`,
+		"a\u202eb":         `a\u202eb`,
+		"\u009b31m":        `\u009b31m`,
+		"bad\xff":          `bad\xff`,
+	} {
+		if got := Printable(s); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// What a round complains of follows its result, as each is written at once.
 func TestWatchRepeatsUntilTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	calls := 0
 	var b bytes.Buffer
-	err := Watch(ctx, &b, time.Millisecond, func(_ context.Context, w io.Writer) error {
+	err := Watch(ctx, &b, &b, time.Millisecond, func(_ context.Context, stdout, stderr io.Writer) error {
 		if calls++; calls == 3 {
 			cancel()
 		}
-		_, err := io.WriteString(w, "x")
+		_, _ = io.WriteString(stderr, "e")
+		_, err := io.WriteString(stdout, "x")
 		return err
 	})
-	if err != nil || calls != 3 || b.String() != "xx" {
+	if err != nil || calls != 3 || b.String() != "xexe" {
 		t.Errorf("got %v, %d calls, %q", err, calls, b.String())
+	}
+}
+
+func TestWatchedTerminalStaysColoured(t *testing.T) {
+	b := screen{terminal: true}
+	if err := Write(&b, Table, result); err != nil || !bytes.Contains(b.Bytes(), []byte("\x1b[32mSAFE")) {
+		t.Errorf("%v: %q", err, b.String())
 	}
 }
