@@ -5,13 +5,14 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 ROUNDS    ?= 50
 SEED      ?=
+MAJORS    ?= 13 17 18
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build extension test unit regress lint demo torture clean
+.PHONY: help setup build extension test test-majors unit regress lint demo torture clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install the packages that build and tests need (as root; else it says which commands would)
 	@PG_CONFIG=$(PG_CONFIG) test/setup.sh
@@ -23,6 +24,9 @@ extension: setup ## build the extension and install it into the server of PG_CON
 
 test: setup build regress unit ## everything that CI runs: regression tests, Go tests, five failovers
 	bin/slotkeeper demo --rounds 5 $(if $(SEED),--seed $(SEED))
+
+test-majors: setup build ## the same on MAJORS (13 17 18), with servers unpacked from Debian's other suites
+	test/majors.sh $(MAJORS)
 
 unit: setup build ## the Go tests, those that start servers too
 	$(GO) test -timeout 20m ./...

@@ -50,6 +50,7 @@ look() {
     need libkrb5-dev test -f /usr/include/gssapi/gssapi.h
     need "gcc libc6-dev" test -x /usr/bin/cc -a -f /usr/include/stdio.h
     need make command -v make
+    need patchelf command -v patchelf
     need etcd-server command -v etcd
     need etcd-client command -v etcdctl
 }

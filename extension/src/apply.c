@@ -93,6 +93,11 @@ ours(MirrorCall *call, const SlotLook *look, Marker *marker)
 {
 	const char *name = NameStr(call->change->name);
 
+	if (compat_slot_synced(&look->data))
+	{
+		outcome_is(call->out, "not_ours", "The slot \"%s\" here is a copy that the server's own slot synchronization keeps.", name);
+		return false;
+	}
 	if (!LookIsPhysical(look) && look->data.persistency == RS_PERSISTENT &&
 		marker_is_ours(name, call->fence, marker) &&
 		(marker->kind == MARKER_MIRROR || marker->kind == MARKER_ORIGINAL))
