@@ -221,6 +221,9 @@ func (c *Cluster) run(ctx context.Context, program string, args ...string) error
 	cmd.Dir = c.dir
 	cmd.Env = cleanEnvironment()
 	cmd.SysProcAttr = attributes(c.user, syscall.SIGKILL)
+	// The whole group: initdb's servers and the other half of pg_basebackup hold
+	// the output open, and Wait would wait for them.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -270,7 +273,11 @@ func (c *Cluster) Close() error {
 		group.Go(func() { errs[i] = extra.killTree(ctx) })
 	}
 	for i, node := range nodes {
-		group.Go(func() { errs[len(extras)+i] = node.StopImmediate(ctx) })
+		group.Go(func() {
+			if errs[len(extras)+i] = node.StopImmediate(ctx); errs[len(extras)+i] == nil {
+				errs[len(extras)+i] = node.removeSegment()
+			}
+		})
 	}
 	group.Wait()
 	c.spawner.close()

@@ -111,6 +111,7 @@ func (n *Node) baseSettings() map[string]string {
 		"autovacuum_naptime":          "5s",
 		"autovacuum_max_workers":      "2",
 		"max_worker_processes":        "4",
+		"dynamic_shared_memory_type":  "mmap", // in the data folder: a killed server leaves nothing in /dev/shm
 		"jit":                         "off",
 		"wal_receiver_timeout":        "10s",
 		"wal_sender_timeout":          "10s",

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -155,6 +159,53 @@ func TestServersDieWithTheLab(t *testing.T) {
 	ok(t, child.stop(ctx, syscall.SIGKILL))
 	ok(t, poll(ctx, 10*time.Millisecond, "the orphaned server to end", func() (bool, error) {
 		state, _, err := procState(pid)
+		return err != nil || state == 'Z', nil
+	}))
+}
+
+// A killed server leaves shared memory that the machine has only so much of.
+func TestKilledServerLeavesNoSharedMemory(t *testing.T) {
+	ctx, c := newLab(t)
+	n := must(c.AddPrimary(ctx, "a"))(t)
+	lock := strings.Split(string(must(os.ReadFile(filepath.Join(n.DataDir(), "postmaster.pid")))(t)), "\n")
+	id := must(strconv.Atoi(strings.Fields(lock[6])[1]))(t)
+	left := func() bool {
+		_, err := unix.SysvShmCtl(id, unix.IPC_STAT, &unix.SysvShmDesc{})
+		return err == nil
+	}
+	ok(t, n.Kill(ctx))
+	if !left() {
+		t.Fatal("it left none: this test shows nothing")
+	}
+	if files := must(os.ReadDir(filepath.Join(n.DataDir(), "pg_dynshmem")))(t); len(files) == 0 {
+		t.Error("its dynamic shared memory is not in the data folder")
+	}
+	ok(t, c.Close())
+	if left() {
+		t.Error("its segment is left")
+	}
+}
+
+// pg_basebackup and initdb have processes of their own, which hold their output open.
+func TestInterruptedProgramsEndAtOnce(t *testing.T) {
+	_, c := newLab(t)
+	c.bin = c.Dir()
+	ok(t, os.WriteFile(filepath.Join(c.bin, "initdb"), []byte("#!/bin/sh\nsleep 600 & echo $! >pid.new; mv pid.new pid; wait\n"), 0o755))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- c.run(ctx, "initdb") }()
+	var child int
+	ok(t, poll(t.Context(), 10*time.Millisecond, "the program's child", func() (bool, error) {
+		text, err := os.ReadFile(filepath.Join(c.dir, "pid"))
+		child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil, nil
+	}))
+	cancel()
+	if err := <-ended; err == nil {
+		t.Errorf("got %v", err)
+	}
+	ok(t, poll(t.Context(), 10*time.Millisecond, "the child to be gone", func() (bool, error) {
+		state, _, err := procState(child)
 		return err != nil || state == 'Z', nil
 	}))
 }

@@ -5,12 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrClosed says that the cluster was closed.
@@ -197,4 +202,34 @@ func childrenOf(parent int) ([]int, error) {
 		}
 	}
 	return children, nil
+}
+
+// removeSegment removes the System V segment by which a server that was killed
+// marks its data folder as in use. Nobody else would: the next start does, and
+// there is none. The lock file says key and id of it.
+func (n *Node) removeSegment() error {
+	text, err := os.ReadFile(filepath.Join(n.data, "postmaster.pid"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it ended in order
+	}
+	if err != nil {
+		return fmt.Errorf("reading the lock file of node %q: %w", n.name, err)
+	}
+	lines := strings.Split(string(text), "\n")
+	var key uint32
+	var id int
+	if len(lines) < 7 {
+		return nil // it died before it had one
+	}
+	if _, err := fmt.Sscan(lines[6], &key, &id); err != nil {
+		return nil
+	}
+	var segment unix.SysvShmDesc
+	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || uint32(segment.Perm.Key) != key || segment.Nattch != 0 {
+		return nil // gone already, and the number may be another's
+	}
+	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("removing the shared memory of node %q: %w", n.name, err)
+	}
+	return nil
 }

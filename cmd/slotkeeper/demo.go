@@ -34,7 +34,8 @@ Each round has a seed, by which its writers and its moment of death are chosen;
 
 Exit codes: 0 nothing lost and nothing wrong, 1 a row lost, a slot not
 mirrored, or an error, 2 something is not installed.`,
-		Args: noArgs,
+		Args:        noArgs,
+		Annotations: map[string]string{stopAnnotation: "30s"}, // the lab gives its servers twenty
 	}
 	d := demo{}
 	cmd.Flags().IntVar(&d.rounds, "rounds", 1, "how many failovers, each on servers of its own")
@@ -118,6 +119,9 @@ func (d demo) round(ctx context.Context, screen *screen, seed uint64) (lab.Repor
 	})
 	switch {
 	case ctx.Err() != nil:
+		if _, gone := os.Stat(report.Dir); report.Dir != "" && gone == nil && !d.keep {
+			return report, exitf(exitError, "interrupted; %s could not be taken away: %w", report.Dir, err)
+		}
 		return report, exitf(exitError, "interrupted; everything that was started is stopped")
 	case errors.Is(err, lab.ErrNoExtension):
 		return report, &ExitError{Code: exitUsage, Err: err}

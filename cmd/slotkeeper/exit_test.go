@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster/etcd"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
@@ -45,5 +46,13 @@ func TestComplaintsDoNotReachTheTerminalAsTheyAre(t *testing.T) {
 	complain(&b, errors.New("bad\x1b[31m\nworse"))
 	if want := "slotkeeper: bad\\x1b[31m\nslotkeeper: worse\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestHowLongTheEndMayTake(t *testing.T) {
+	for name, want := range map[string]time.Duration{"run": stopWithin, "demo": 30 * time.Second, "nix": stopWithin} {
+		if got := patience(newRootCommand(), []string{name, "--config", "x"}); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }

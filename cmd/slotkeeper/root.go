@@ -18,7 +18,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	ctx, stop := withSignals(context.Background(), stderr)
+	ctx, stop := withSignals(context.Background(), stderr, patience(root, args))
 	defer stop()
 	err := root.ExecuteContext(ctx)
 	complain(stderr, err)

@@ -8,11 +8,30 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // stopWithin is the longest that a command may take to end after the first
 // signal; what has not ended by then is left as it is.
 const stopWithin = 5 * time.Second
+
+// The annotation of a command that may take longer, because what it would leave
+// is worse than the wait.
+const stopAnnotation = "slotkeeper_stop_within"
+
+// patience is how long the command of these arguments may take to end.
+func patience(root *cobra.Command, args []string) time.Duration {
+	cmd, _, err := root.Find(args)
+	if err != nil {
+		return stopWithin
+	}
+	within, err := time.ParseDuration(cmd.Annotations[stopAnnotation])
+	if err != nil {
+		return stopWithin
+	}
+	return within
+}
 
 const sameSignal = 200 * time.Millisecond
 
@@ -27,8 +46,8 @@ func drain(ch <-chan os.Signal) {
 }
 
 // withSignals gives a context that ends at the first SIGINT or SIGTERM. A second
-// one, or stopWithin, ends the process.
-func withSignals(parent context.Context, stderr io.Writer) (context.Context, func()) {
+// one, or the time within, ends the process.
+func withSignals(parent context.Context, stderr io.Writer, within time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
@@ -51,8 +70,8 @@ func withSignals(parent context.Context, stderr io.Writer) (context.Context, fun
 		select {
 		case <-ch:
 			fmt.Fprintln(stderr, "slotkeeper: second signal, ending at once")
-		case <-time.After(stopWithin - sameSignal):
-			fmt.Fprintf(stderr, "slotkeeper: not ended %s after the signal, ending at once\n", stopWithin)
+		case <-time.After(within - sameSignal):
+			fmt.Fprintf(stderr, "slotkeeper: not ended %s after the signal, ending at once\n", within)
 		case <-done:
 			return
 		}

@@ -24,6 +24,9 @@ extern FenceLock fence_lock(bool create, int *lock);
 /* Reads the file; result is empty unless TEXTFILE_OK. */
 extern TextFileState fence_load(Fence *result);
 
+/* --- debris.c: with the fence locked, once in a session ------------------- */
+extern void debris_remove(void);
+
 /* Replaces the file with a new one, which *lock holds from the first moment. */
 extern void fence_store(const Fence *fence, int *lock);
 

@@ -43,6 +43,11 @@ extern const char *proof_way_name(ProofWay way);
 extern Proof proof_walk(XLogRecPtr restart, XLogRecPtr confirmed,
 						const char *resume, int64 max_bytes);
 
+#define SNAPSHOT_DIR "pg_logical/snapshots"
+
+/* How the name of a snapshot file of ours ends that is being written. */
+#define SNAPSHOT_TEMPORARY ".slotkeeper.tmp"
+
 typedef enum SnapshotState
 {
 	SNAPSHOT_ABSENT,

@@ -16,10 +16,16 @@ typedef struct Row
 	bool		nulls[16];
 } Row;
 
+/*
+ * ERROR unless the type is as this library knows it: somebody may have altered
+ * it. types[i] Invalid: any composite.
+ */
+extern void row_type_check(TupleDesc desc, const char *what, const Oid *types, int n);
+
 /* ERROR 22023 that names the column. */
 extern void row_bad_value(const char *what, const char *field, const char *detail);
 
-/* types[i] Invalid: any composite. ERROR where the type has other columns. */
+/* With row_type_check. */
 extern void row_open(Row *row, Datum composite, const char *what, const char *const *fields, const Oid *types, int n);
 
 /* Column i; ERROR 22004 where it is NULL, 22023 where it is not what its kind is. */

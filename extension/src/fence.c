@@ -142,7 +142,10 @@ fence_enter(const Fence *fence, CallPlace place, int *lock, Refusal *refusal)
 			break;
 	}
 	if (may_write(fence, place, refusal))
+	{
+		debris_remove();
 		return true;
+	}
 	fence_leave(*lock);
 	return false;
 }
@@ -170,12 +173,14 @@ raise_locked(const Fence *fence, int lock)
 	}
 	if (same && fence->timeline == file.timeline)
 	{
+		debris_remove();
 		if (futimens(lock, NULL) != 0)
 			ereport(ERROR,
 					(errcode_for_file_access(),
 					 errmsg("could not set the time of file \"%s\": %m", FENCE_PATH)));
 		return "same";
 	}
+	debris_remove();
 	fence_store(fence, &new_lock);
 	fence_leave(new_lock);
 	return same ? "same" : "raised";

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
@@ -22,6 +23,7 @@
 #include "utils/typcache.h"
 
 #include "fence.h"
+#include "row.h"
 
 #define FENCE_TITLE "slotkeeper fence 1"
 #define FENCE_NAP_MS 5
@@ -138,17 +140,13 @@ fence_store(const Fence *fence, int *lock)
 Datum
 fence_datum(const Fence *fence, Oid type)
 {
+	static const Oid types[] = {TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID, INT8OID};
 	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
 	Datum		values[6];
 	bool		nulls[6] = {false};
 	HeapTuple	tuple;
 
-	if (desc->natts != lengthof(values))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type slotkeeper.fence has %d columns, not %d",
-						desc->natts, (int) lengthof(values)),
-				 errhint("Drop the extension slotkeeper and create it again.")));
+	row_type_check(desc, "fence", types, lengthof(types));
 	values[0] = CStringGetTextDatum(fence->scope);
 	values[1] = CStringGetTextDatum(fence->store);
 	values[2] = Int64GetDatum(fence->epoch);

@@ -11,11 +11,12 @@
 #include <sys/stat.h>
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/typcache.h"
 
-#include "slotkeeper.h"
+#include "row.h"
 
 #define UNIX_TO_POSTGRES_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
@@ -52,17 +53,13 @@ incarnation_same(const Incarnation *a, const Incarnation *b)
 Datum
 incarnation_datum(const Incarnation *inc, Oid type)
 {
+	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
 	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
 	Datum		values[2];
 	bool		nulls[2] = {false, false};
 	HeapTuple	tuple;
 
-	if (desc->natts != lengthof(values))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type slotkeeper.incarnation has %d columns, not %d",
-						desc->natts, (int) lengthof(values)),
-				 errhint("Drop the extension slotkeeper and create it again.")));
+	row_type_check(desc, "incarnation", types, lengthof(types));
 	values[0] = CStringGetTextDatum(psprintf(UINT64_FORMAT, inc->inode));
 	values[1] = TimestampTzGetDatum(inc->birth);
 	nulls[1] = !inc->has_birth;

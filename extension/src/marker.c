@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "storage/fd.h"
 #include "utils/builtins.h"
@@ -19,7 +20,7 @@
 #include "utils/typcache.h"
 
 #include "proof.h"
-#include "slotkeeper.h"
+#include "row.h"
 
 #define MARKER_TITLE "slotkeeper marker 1"
 #define MARKER_VERSION 1
@@ -219,17 +220,13 @@ marker_file_at(const Marker *marker, XLogRecPtr restart)
 Datum
 marker_datum(const Marker *marker, Oid type)
 {
+	static const Oid types[] = {INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INT8OID, InvalidOid, TEXTOID, LSNOID};
 	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
 	Datum		values[10];
 	bool		nulls[10] = {false};
 	HeapTuple	tuple;
 
-	if (desc->natts != lengthof(values))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type slotkeeper.marker has %d columns, not %d",
-						desc->natts, (int) lengthof(values)),
-				 errhint("Drop the extension slotkeeper and create it again.")));
+	row_type_check(desc, "marker", types, lengthof(types));
 	values[0] = Int32GetDatum(marker->version);
 	values[1] = CStringGetTextDatum(kind_names[marker->kind]);
 	values[2] = CStringGetTextDatum(marker->scope);

@@ -5,27 +5,25 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/pg_lsn.h"
 #include "utils/tuplestore.h"
 
-#include "slotkeeper.h"
+#include "row.h"
 
 #define OUTCOME_COLUMNS 10
 
 void
 outcomes_begin(FunctionCallInfo fcinfo)
 {
+	static const Oid types[OUTCOME_COLUMNS] = {NAMEOID, TEXTOID, LSNOID, LSNOID, XIDOID,
+		TEXTOID, LSNOID, TEXTOID, TEXTOID, TEXTOID};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
 	compat_materialize(fcinfo);
-	if (rsinfo->setDesc->natts != OUTCOME_COLUMNS)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type slotkeeper.outcome has %d columns, not %d",
-						rsinfo->setDesc->natts, OUTCOME_COLUMNS),
-				 errhint("Drop the extension slotkeeper and create it again.")));
+	row_type_check(rsinfo->setDesc, "outcome", types, OUTCOME_COLUMNS);
 }
 
 void

@@ -8,6 +8,7 @@
 #include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/pg_lsn.h"
 #include "utils/typcache.h"
 
@@ -25,6 +26,25 @@ row_bad_value(const char *what, const char *field, const char *detail)
 }
 
 void
+row_type_check(TupleDesc desc, const char *what, const Oid *types, int n)
+{
+	bool		fits = desc->natts == n;
+
+	for (int i = 0; fits && i < n; i++)
+	{
+		Form_pg_attribute column = TupleDescAttr(desc, i);
+
+		fits = !column->attisdropped &&
+			(types[i] == InvalidOid ? type_is_rowtype(column->atttypid) : column->atttypid == types[i]);
+	}
+	if (!fits)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("type slotkeeper.%s is not as this library knows it", what),
+				 errhint("Drop the extension slotkeeper and create it again.")));
+}
+
+void
 row_open(Row *row, Datum composite, const char *what, const char *const *fields,
 		 const Oid *types, int n)
 {
@@ -32,18 +52,8 @@ row_open(Row *row, Datum composite, const char *what, const char *const *fields,
 	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
 											  HeapTupleHeaderGetTypMod(header));
 	HeapTupleData tuple;
-	bool		fits = desc->natts == n;
 
-	/* somebody may have altered the type; types[i] Invalid: any composite */
-	for (int i = 0; fits && i < n; i++)
-		fits = !TupleDescAttr(desc, i)->attisdropped &&
-			(types[i] == InvalidOid || TupleDescAttr(desc, i)->atttypid == types[i]);
-	if (!fits)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type slotkeeper.%s is not as this library knows it", what),
-				 errhint("Drop the extension slotkeeper and create it again.")));
-
+	row_type_check(desc, what, types, n);
 	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
 	ItemPointerSetInvalid(&tuple.t_self);
 	tuple.t_tableOid = InvalidOid;

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "access/transam.h"
-#include "miscadmin.h"
 #include "port/pg_crc32c.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
@@ -22,7 +21,6 @@
 #include "compat.h"
 #include "proof.h"
 
-#define SNAPSHOT_DIR "pg_logical/snapshots"
 #define FIXED_SIZE (sizeof(CompatSnapshotHeader) + sizeof(CompatSnapBuild))
 
 /* As core names them; the position alone identifies a snapshot. */
@@ -346,14 +344,13 @@ snapshot_file_install(XLogRecPtr at, const char *bytes, Size len, char **why)
 		return true;
 
 	/*
-	 * The form of core's own temporary names (SnapBuildSerialize), which
-	 * CheckPointSnapBuild parses and so removes like the file itself once no
-	 * slot needs that position: nothing of ours stays behind after a crash.
-	 * A leftover of an earlier process with our pid would be in the way.
+	 * CheckPointSnapBuild parses this form of name, and so removes it like the
+	 * file itself once no slot needs that position. The fence is locked: nobody
+	 * else writes one. What a kill has left would be in the way.
 	 */
 	snapshot_path(path, at);
-	snprintf(temporary, sizeof(temporary), SNAPSHOT_DIR "/%X-%X.snap.%d.tmp",
-			 LSN_FORMAT_ARGS(at), MyProcPid);
+	snprintf(temporary, sizeof(temporary), SNAPSHOT_DIR "/%X-%X.snap" SNAPSHOT_TEMPORARY,
+			 LSN_FORMAT_ARGS(at));
 	if (unlink(temporary) != 0 && errno != ENOENT)
 		ereport(ERROR,
 				(errcode_for_file_access(),

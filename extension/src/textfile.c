@@ -163,18 +163,34 @@ static void
 write_or_fail(int fd, const char *path, const char *bytes, int len)
 {
 	errno = 0;
-	if (write(fd, bytes, len) != len || pg_fsync(fd) != 0)
-	{
-		/* a short write is a full disk */
-		int			save_errno = errno ? errno : ENOSPC;
+	if (write(fd, bytes, len) == len && pg_fsync(fd) == 0)
+		return;
 
-		CloseTransientFile(fd);
-		unlink(path);
-		errno = save_errno;
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write file \"%s\": %m", path)));
+	/* a short write is a full disk */
+	if (errno == 0)
+		errno = ENOSPC;
+	ereport(ERROR,
+			(errcode_for_file_access(),
+			 errmsg("could not write file \"%s\": %m", path)));
+}
+
+/* Into the empty file at tmppath, and from there to path. */
+static void
+write_and_rename(StringInfo buf, int fd, const char *tmppath, const char *path, int *locked_fd)
+{
+	write_or_fail(fd, tmppath, buf->data, buf->len);
+	if (locked_fd != NULL)
+	{
+		/* nobody else can have it open yet, so this does not wait */
+		if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not lock file \"%s\": %m", tmppath)));
+		*locked_fd = fd;
 	}
+	else
+		CloseTransientFile(fd);
+	(void) durable_rename(tmppath, path, ERROR);
 }
 
 void
@@ -196,17 +212,15 @@ textfile_write(StringInfo buf, const char *path, int *locked_fd)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not create file \"%s\": %m", tmppath)));
-	write_or_fail(fd, tmppath, buf->data, buf->len);
-	if (locked_fd != NULL)
+	PG_TRY();
 	{
-		/* nobody else can have it open yet, so this does not wait */
-		if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not lock file \"%s\": %m", tmppath)));
-		*locked_fd = fd;
+		write_and_rename(buf, fd, tmppath, path, locked_fd);
 	}
-	else
-		CloseTransientFile(fd);
-	(void) durable_rename(tmppath, path, ERROR);
+	PG_CATCH();
+	{
+		/* the descriptor goes with the (sub)transaction */
+		unlink(tmppath);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 }

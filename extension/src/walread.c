@@ -89,7 +89,8 @@ wal_reader_possible(XLogRecPtr at)
 {
 	uint32		offset = at % XLOG_BLCKSZ;
 
-	return !XLogRecPtrIsInvalid(at) && (offset == 0 || offset >= SizeOfXLogShortPHD);
+	return !XLogRecPtrIsInvalid(at) && at == MAXALIGN64(at) &&
+		(offset == 0 || offset >= SizeOfXLogShortPHD);
 }
 
 void

@@ -121,14 +121,7 @@ func (g *stage) whole(n *lab.Node, when string) {
 // and compares what comes from each slot there with what comes on the primary.
 func (g *stage) decodes(n *lab.Node) {
 	g.T.Helper()
-	g.Exec(g.primary, "CHECKPOINT; INSERT INTO t VALUES (1); CHECKPOINT")
-	for range 2 {
-		for _, slot := range g.slots {
-			g.Get(g.primary, slot)
-		}
-		g.Exec(g.primary, "CHECKPOINT")
-	}
-	g.OK(n.WaitCatchup(g.Ctx, g.primary))
+	g.passAll(n)
 	c := g.controller(1, "me")
 	c.afresh(n)
 	c.all(n, "made")

@@ -83,12 +83,7 @@ func TestKills(t *testing.T) {
 		g.afterKill(node, fmt.Sprintf("after kill %d, in %s", round, in))
 	}
 	t.Logf("%d kills, in %s", n, counts(hits))
-	g.turn(r)
-	g.turn(r)
-	for _, slot := range g.slots {
-		g.Get(g.primary, slot)
-	}
-	g.OK(g.standby.WaitCatchup(g.Ctx, g.primary))
+	g.passAll(g.standby)
 	g.controller(1, "me").all(g.standby, "made", "moved", "unchanged", "replaced")
 	g.whole(g.standby, "in the end")
 	g.promoted(g.standby)
@@ -104,7 +99,7 @@ func (g *stage) turn(r *rand.Rand) {
 func (g *stage) afterKill(n *lab.Node, when string) {
 	g.T.Helper()
 	if n == g.primary {
-		if unsaved := g.Rows(n, "SELECT name::text FROM slotkeeper.slots() WHERE NOT saved OR temporary"); len(unsaved) > 0 {
+		if unsaved := g.Rows(n, "SELECT name::text FROM slotkeeper.slots() WHERE (NOT saved OR temporary) AND name !~ '^lab_'"); len(unsaved) > 0 {
 			g.T.Errorf("%s, %s has unsaved slots: %q", when, n.Name(), unsaved)
 		}
 		for _, slot := range g.slots {

@@ -37,7 +37,21 @@ func newStage(t *testing.T, lasts time.Duration, settings map[string]string) *st
 	g.Exec(g.primary, "SELECT pg_create_physical_replication_slot('foreign_phys', true)")
 	g.standby = g.join("c")
 	g.Exec(g.standby, "SELECT pg_create_physical_replication_slot('foreign_phys', true)")
+	g.passAll(g.standby)
 	return g
+}
+
+// passAll has all consumers confirm what there is, so that a standby has all WAL
+// that their slots need, and waits until it has replayed it.
+func (g *stage) passAll(n *lab.Node) {
+	g.T.Helper()
+	for range 2 {
+		g.Exec(g.primary, "INSERT INTO t VALUES (3); CHECKPOINT")
+		for _, slot := range g.slots {
+			g.Get(g.primary, slot)
+		}
+	}
+	g.OK(n.WaitCatchup(g.Ctx, g.primary))
 }
 
 // join adds a standby.

@@ -16,11 +16,14 @@ func SmallWAL() map[string]string {
 
 // FillWAL moves a primary on by so many segments of WAL, 16 MB each, with a row
 // in table t (id int) in each. The consumers of some slots (in the plugin
-// test_decoding) follow, so that those need none of it afterwards.
+// test_decoding) follow, so that those need none of it afterwards; so do the standbys.
 func (s *Scene) FillWAL(n *lab.Node, segments int, followed ...string) {
 	s.T.Helper()
 	for range segments {
 		s.Exec(n, "INSERT INTO t VALUES (0); SELECT pg_switch_wal()")
+		for _, standby := range s.Nodes()[1:] {
+			s.OK(standby.WaitCatchup(s.Ctx, n)) // else a limit on WAL would cut it off
+		}
 		s.Exec(n, "CHECKPOINT")
 		for _, slot := range followed {
 			s.Get(n, slot)
