@@ -74,6 +74,10 @@ undefined)
     env "SLOTKEEPER_TEST_MAJOR=$major" "SLOTKEEPER_PG$major=$BIN" go test -count=1 ./test/fuzz
     ;;
 valgrind)
+    command -v valgrind >/dev/null || {
+        echo "valgrind is missing; as root: apt-get install -y --no-install-recommends valgrind" >&2
+        exit 2
+    }
     server
     extension "-g -O1" ""
     watch_memory
