@@ -5,20 +5,13 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 ROUNDS    ?= 50
 SEED      ?=
-<<<<<<< HEAD
 MAJORS    ?= 13 17 18
-STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-
-.DEFAULT_GOAL := help
-.PHONY: help setup build extension test test-majors unit regress lint demo torture clean
-=======
 CALLS     ?= 100000
 KILLS     ?= 100
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build extension test unit regress lint demo torture fuzz instrumented clean
->>>>>>> main
+.PHONY: help setup build extension test test-majors unit regress lint demo torture fuzz instrumented clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -10,11 +10,8 @@
 #include "commands/dbcommands.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
-<<<<<<< HEAD
 #include "utils/lsyscache.h"
-=======
 #include "utils/memutils.h"
->>>>>>> main
 #include "utils/pg_lsn.h"
 #include "utils/tuplestore.h"
 
