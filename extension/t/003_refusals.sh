@@ -32,7 +32,12 @@ echo "max_replication_slots = 10" >>"$(data b)/postgresql.conf"
 echo "wal_level = replica" >>"$(data b)/postgresql.conf"
 stop b
 start b
-is "wal_level" "$(apply b "$(changes a s1)")" "s1|wal_level"
+if [ "$MAJOR" -ge 19 ]; then
+	is "a standby decodes where its primary does" "$(apply b "$(changes a s1)")" "s1|made"
+	q b "SELECT * FROM slotkeeper.drop($(fence), '{s1}')" >/dev/null
+else
+	is "wal_level" "$(apply b "$(changes a s1)")" "s1|wal_level"
+fi
 echo "wal_level = logical" >>"$(data b)/postgresql.conf"
 stop b
 start b
