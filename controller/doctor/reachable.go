@@ -1,8 +1,14 @@
 package doctor
 
 import (
+	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 )
+
+// told reports whether checkRole or checkExtension says why a read failed.
+func told(i cluster.Inspection) bool {
+	return len(i.Lacks) > 0 || i.Script == "" || i.Available == ""
+}
 
 // checkReachable: a member that does not answer, or whose answer is not that of
 // a server that slotkeeper can work with, for a reason that no other check tells.
@@ -13,7 +19,7 @@ func checkReachable(w *ward) []Finding {
 		switch {
 		case !m.Inspection.OK():
 			f.Code, f.Message, f.Hint = string(m.Inspection.Reason), m.Inspection.Err, m.Inspection.Hint
-		case m.Read.OK() || len(m.Inspection.Value.Lacks) > 0 || m.Inspection.Value.Script == "":
+		case m.Read.OK() || told(m.Inspection.Value):
 			continue
 		default:
 			f.Code, f.Message, f.Hint = string(m.Read.Reason), m.Read.Err, m.Read.Hint
