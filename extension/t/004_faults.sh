@@ -78,6 +78,12 @@ not_full
 is "moved once there is room" "$(apply b "$(changes a s1)")" "s1|moved"
 is "and saved" "$(q b "SELECT saved FROM slotkeeper.slots() WHERE name = 's1'")" t
 
+# --- what a kill has left half written goes with the next call
+left="slotkeeper.fence.tmp s1/slotkeeper.tmp slotkeeper_hold/slotkeeper.tmp ../pg_logical/snapshots/0-1000028.snap.slotkeeper.tmp"
+for file in $left; do as_server touch "$(data b)/pg_replslot/$file"; done
+q b "SELECT slotkeeper.raise_fence($(fence))" >/dev/null
+for file in $left; do is "$file is gone" "$(find "$(data b)/pg_replslot/$file" 2>/dev/null)" ""; done
+
 # --- a cancel on the way
 q b "SELECT * FROM slotkeeper.drop($(fence), '{s1,s2,s3}')" >/dev/null
 for i in 1 2 3 4 5; do
