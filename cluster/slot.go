@@ -81,6 +81,8 @@ type Slot struct {
 	Snapshot             SnapshotState `json:"snapshot"`
 	Saved                bool          `json:"saved"` // the state file, read back, holds what memory holds in Restart and CatalogXmin
 	Marker               *Marker       `json:"marker"`
+	Failover             bool          `json:"failover"` // 17 and later: the server's own worker is to copy it to standbys
+	Synced               bool          `json:"synced"`   // 17 and later: such a copy; the server's, never to be touched
 }
 
 // Position gives the slot's position; false where it has none: a field NULL or

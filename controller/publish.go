@@ -26,6 +26,7 @@ func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo pl
 
 // logTransitions says at info what changed, per pair and per condition.
 func (c *Controller) logTransitions(before *status.Status, now status.Status) {
+	c.logMembers(before, now)
 	old := map[plan.Pair]status.Standby{}
 	had := map[string]bool{}
 	if before != nil {
@@ -44,19 +45,48 @@ func (c *Controller) logTransitions(before *status.Status, now status.Status) {
 			if was.Verdict == p.Verdict && was.Reason == p.Reason {
 				continue
 			}
-			c.deps.Logger.Info("verdict", "slot", slot.Name, "node", p.Node, "verdict", string(p.Verdict),
-				"reason", string(p.Reason), "message", p.Message, "was", string(was.Verdict))
+			c.deps.Logger.Info("verdict", withHint(p.Hint, "slot", slot.Name, "node", p.Node, "verdict", string(p.Verdict),
+				"reason", string(p.Reason), "message", p.Message, "was", string(was.Verdict))...)
 		}
 	}
 	for _, f := range now.Conditions {
 		if !had[f.Code+"/"+f.Subject] {
-			c.deps.Logger.Log(levelOf(f.Severity), "condition", "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)
+			c.deps.Logger.Log(levelOf(f.Severity), "condition",
+				withHint(f.Hint, "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)...)
 		}
 		delete(had, f.Code+"/"+f.Subject)
 	}
 	for gone := range had {
 		c.deps.Logger.Info("condition over", "condition", gone)
 	}
+}
+
+// logMembers says why a member cannot be asked, and when it can be again: its
+// slots' verdicts say only that it cannot, and without a primary nothing does.
+func (c *Controller) logMembers(before *status.Status, now status.Status) {
+	was := map[string]string{}
+	if before != nil {
+		for _, m := range before.Members {
+			was[m.Node] = m.Error
+		}
+	}
+	for _, m := range now.Members {
+		switch {
+		case (m.Error == "") == (was[m.Node] == ""):
+		case m.Error != "":
+			c.deps.Logger.Warn("member does not answer", withHint(m.Hint, "node", m.Node, "error", m.Error)...)
+		default:
+			c.deps.Logger.Info("member answers again", "node", m.Node, "role", m.Role)
+		}
+	}
+}
+
+// withHint: the log of a night is read where no command can be asked any more.
+func withHint(hint string, fields ...any) []any {
+	if hint == "" {
+		return fields
+	}
+	return append(fields, "hint", hint)
 }
 
 func levelOf(s plan.Severity) hclog.Level {

@@ -27,7 +27,7 @@ const ServerUser = "postgres"
 // Options say where and how a lab runs. The zero value is good.
 type Options struct {
 	Dir      string            // the folder in which the lab makes its own; "" is the system's temporary folder
-	BinDir   string            // the folder of initdb and postgres; "" is FindPG(DefaultMajor)
+	BinDir   string            // the folder of initdb and postgres; "" is FindDefaultPG()
 	Logger   hclog.Logger      // nil logs nothing
 	Fsync    bool              // false is faster; a killed server loses nothing by it, a killed machine would
 	Settings map[string]string // settings of every node, over the lab's own
@@ -38,6 +38,7 @@ type Options struct {
 type Cluster struct {
 	dir     string
 	bin     string
+	major   int // of the servers
 	options Options
 	log     hclog.Logger
 	spawner *spawner
@@ -60,11 +61,15 @@ func NewCluster(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, fmt.Errorf("making a lab: %w", err)
 	}
 	if c.bin == "" {
-		bin, err := FindPG(DefaultMajor)
+		bin, err := FindDefaultPG()
 		if err != nil {
 			return nil, err
 		}
 		c.bin = bin
+	}
+	var err error
+	if c.major, err = majorOf(c.bin); err != nil {
+		return nil, fmt.Errorf("making a lab: %w", err)
 	}
 	credential, err := serverCredential()
 	if err != nil {
@@ -83,6 +88,12 @@ func NewCluster(ctx context.Context, options Options) (*Cluster, error) {
 	c.spawner = newSpawner()
 	return c, nil
 }
+
+// Major is the servers' major version.
+func (c *Cluster) Major() int { return c.major }
+
+// decodesMessages: 13's pgoutput passes no logical messages on.
+func (c *Cluster) decodesMessages() bool { return c.major >= 14 }
 
 // serverCredential is nil unless the lab runs as root.
 func serverCredential() (*syscall.Credential, error) {

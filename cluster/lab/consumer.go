@@ -76,10 +76,14 @@ func (c *Consumer) connect(ctx context.Context, node *Node) (*Stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting a consumer to node %q: %w", node.name, err)
 	}
+	arguments := []string{"proto_version '1'", "publication_names '" + Publication + "'"}
+	if node.cluster.decodesMessages() {
+		arguments = append(arguments, "messages 'true'")
+	}
 	// The server takes the later of this and the slot's own confirmed_flush_lsn.
 	err = pglogrepl.StartReplication(ctx, conn, c.Slot, pglogrepl.LSN(c.From), pglogrepl.StartReplicationOptions{
 		Mode:       pglogrepl.LogicalReplication,
-		PluginArgs: []string{"proto_version '1'", "publication_names '" + Publication + "'", "messages 'true'"},
+		PluginArgs: arguments,
 	})
 	if err != nil {
 		closeQuickly(conn)

@@ -26,7 +26,7 @@ type LoadOptions struct {
 	Nested      int           // writers with savepoints, rolled back and released
 	Long        int           // writers that keep a transaction open for 0.5 to 2 s
 	Changing    int           // writers that alter the table they write, and churn and vacuum catalogs
-	Messages    int           // writers of non-transactional logical messages
+	Messages    int           // writers of non-transactional logical messages; none on 13, whose pgoutput has no messages
 	Checkpoints time.Duration // mean distance of checkpoints; 0 leaves them to the server
 }
 
@@ -89,7 +89,9 @@ func StartLoad(ctx context.Context, primary *Node, options LoadOptions) *Load {
 	add(options.Nested, nested)
 	add(options.Long, long)
 	add(options.Changing, changing)
-	add(options.Messages, message)
+	if primary.cluster.decodesMessages() {
+		add(options.Messages, message)
+	}
 	if options.Checkpoints > 0 {
 		add(1, checkpoints(options.Checkpoints))
 	}

@@ -76,7 +76,7 @@ func quoteConninfo(value string) string {
 // trusted on loopback.
 func (n *Node) Init(ctx context.Context) error {
 	err := n.cluster.run(ctx, "initdb", "--pgdata="+n.data, "--username=postgres", "--auth=trust",
-		"--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+		"--encoding=UTF8", "--locale=C", "--no-sync")
 	if err != nil {
 		return fmt.Errorf("making node %q: %w", n.name, err)
 	}

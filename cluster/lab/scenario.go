@@ -26,7 +26,7 @@ type Scenario struct {
 	Standbys int           // 0 is two
 	Interval time.Duration // sync.interval of the controller; 0 is one second
 	Binary   string        // the program slotkeeper
-	BinDir   string        // PostgreSQL's programs; "" is FindPG(DefaultMajor)
+	BinDir   string        // PostgreSQL's programs; "" is FindDefaultPG()
 	Dir      string        // where the lab's folder is made; "" is the system's
 	Keep     bool          // leave the folder
 	Logger   hclog.Logger

@@ -34,6 +34,11 @@ func (n *Node) BaseBackup(ctx context.Context, upstream *Node, options StandbyOp
 		n.settings["recovery_min_apply_delay"] = strconv.FormatInt(options.ApplyDelay.Milliseconds(), 10) + "ms"
 	}
 	n.mu.Unlock()
+	// First of all: a checkpoint must not take the backup's WAL before
+	// pg_basebackup has a slot of its own.
+	if err := n.makeSlot(ctx, upstream); err != nil {
+		return err
+	}
 	err := n.cluster.run(ctx, "pg_basebackup", "--pgdata="+n.data, "--host=127.0.0.1", "--port="+strconv.Itoa(upstream.port),
 		"--username=postgres", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
 	if err != nil {
@@ -47,10 +52,8 @@ func (n *Node) BaseBackup(ctx context.Context, upstream *Node, options StandbyOp
 // stopped node follows from its next start. Its WAL must not go beyond the
 // point where upstream's timeline began.
 func (n *Node) Follow(ctx context.Context, upstream *Node) error {
-	err := upstream.Exec(ctx, `SELECT pg_create_physical_replication_slot($1, true)
-		WHERE NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = $1)`, n.SlotName())
-	if err != nil {
-		return fmt.Errorf("making the slot of %q on %q: %w", n.name, upstream.name, err)
+	if err := n.makeSlot(ctx, upstream); err != nil {
+		return err
 	}
 	if !n.Running() {
 		if err := n.write("standby.signal", ""); err != nil {
@@ -64,9 +67,23 @@ func (n *Node) Follow(ctx context.Context, upstream *Node) error {
 	})
 }
 
+// makeSlot makes the node's physical slot on upstream where it is not there.
+func (n *Node) makeSlot(ctx context.Context, upstream *Node) error {
+	err := upstream.Exec(ctx, `SELECT pg_create_physical_replication_slot($1, true)
+		WHERE NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = $1)`, n.SlotName())
+	if err != nil {
+		return fmt.Errorf("making the slot of %q on %q: %w", n.name, upstream.name, err)
+	}
+	return nil
+}
+
 // Rewind takes a stopped former primary back to where upstream's timeline began
 // (pg_rewind) and makes it a standby of it; Start it then.
 func (n *Node) Rewind(ctx context.Context, upstream *Node) error {
+	// The checkpoint must leave the WAL that the node will go on with.
+	if err := n.makeSlot(ctx, upstream); err != nil {
+		return err
+	}
 	// Before 16 pg_rewind looks for the source's timeline in its control file,
 	// which a promotion brings up to date only with its checkpoint.
 	if err := upstream.Exec(ctx, "CHECKPOINT"); err != nil {

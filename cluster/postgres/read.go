@@ -39,7 +39,8 @@ SELECT s.name::text, s.kind, COALESCE(s.plugin::text, ''), COALESCE(s.database::
        (s.incarnation).inode, (s.incarnation).birth, COALESCE(s.wal_ok, false), COALESCE(s.snapshot, ''), s.saved,
        (s.marker).version, (s.marker).kind, (s.marker).scope, (s.marker).store, (s.marker).system_identifier,
        (s.marker).timeline, (s.marker).generation,
-       ((s.marker).source).inode, ((s.marker).source).birth, (s.marker).way, (s.marker).witness::text
+       ((s.marker).source).inode, ((s.marker).source).birth, (s.marker).way, (s.marker).witness::text,
+       s.failover, s.synced
   FROM slotkeeper.slots() AS s
  ORDER BY 1`
 

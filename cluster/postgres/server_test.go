@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -106,10 +107,11 @@ func startServer() (s *server, err error) {
 // binDir is where the server is: named by the environment, as for cluster/lab,
 // in Debian's place, or where pg_config says.
 func binDir() (string, error) {
-	if dir := os.Getenv("SLOTKEEPER_PG15"); dir != "" {
+	major := cmp.Or(os.Getenv("SLOTKEEPER_MAJOR"), "15")
+	if dir := os.Getenv("SLOTKEEPER_PG" + major); dir != "" {
 		return dir, nil
 	}
-	const debian = "/usr/lib/postgresql/15/bin"
+	debian := "/usr/lib/postgresql/" + major + "/bin"
 	if _, err := os.Stat(filepath.Join(debian, "postgres")); err == nil {
 		return debian, nil
 	}

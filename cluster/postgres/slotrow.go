@@ -42,6 +42,7 @@ func (r *slotRow) fields() []any {
 		&r.inode, &r.birth, &s.WALok, &r.snapshot, &s.Saved,
 		&m.version, &m.kind, &m.scope, &m.store, &m.systemID,
 		&m.timeline, &m.generation, &m.inode, &m.birth, &m.way, &m.witness,
+		&s.Failover, &s.Synced,
 	}
 }
 

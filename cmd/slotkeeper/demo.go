@@ -20,7 +20,7 @@ func newDemoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Fail over a real cluster on this machine and account for every row",
-		Long: `Starts a primary and standbys of PostgreSQL 15 in a temporary folder, with
+		Long: `Starts a primary and standbys of PostgreSQL in a temporary folder, with
 writers, a consumer and the controller; creates a second slot in the middle of
 it; kills the primary, promotes a standby, resumes the consumer from the same
 slot; and accounts for every row: committed, delivered, duplicated, lost.
@@ -42,7 +42,17 @@ mirrored, or an error, 2 something is not installed.`,
 	cmd.Flags().Uint64Var(&d.seed, "seed", 0, "the first round's `NUMBER`; the next rounds count on from it (default: random)")
 	cmd.Flags().IntVar(&d.standbys, "standbys", 2, "how many standbys")
 	cmd.Flags().BoolVar(&d.keep, "keep", false, "leave the folder with data, logs and configuration")
+	cmd.Flags().IntVar(&d.major, "major", lab.DefaultMajor, "PostgreSQL's major version; the default can be set by SLOTKEEPER_MAJOR")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("major") && (d.major < lab.OldestMajor || d.major > lab.NewestMajor) {
+			return usagef(cmd, "--major must be %d to %d", lab.OldestMajor, lab.NewestMajor)
+		}
+		if !cmd.Flags().Changed("major") {
+			var err error
+			if d.major, err = lab.Major(); err != nil {
+				return &ExitError{Code: exitUsage, Err: err}
+			}
+		}
 		if d.rounds < 1 || d.standbys < 1 || d.standbys > 8 {
 			return usagef(cmd, "--rounds must be at least 1, and --standbys 1 to 8")
 		}
@@ -57,6 +67,7 @@ mirrored, or an error, 2 something is not installed.`,
 // demo is one run of the command.
 type demo struct {
 	rounds, standbys int
+	major            int
 	seed             uint64
 	keep             bool
 	binary, bin      string
@@ -67,7 +78,7 @@ func (d demo) run(cmd *cobra.Command) error {
 	if d.binary, err = os.Executable(); err != nil {
 		return fmt.Errorf("looking for this program's own file: %w", err)
 	}
-	if d.bin, err = lab.FindPG(lab.DefaultMajor); err != nil {
+	if d.bin, err = lab.FindPG(d.major); err != nil {
 		return &ExitError{Code: exitUsage, Err: err}
 	}
 	screen := newScreen(cmd.ErrOrStderr())

@@ -60,7 +60,7 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 	if !fact.OK() || fact.Value.Node.SystemID != c.lead.systemID {
 		return endpointRule(c, pr)
 	}
-	mirror := named(fact.Value.Slots, slot)
+	mirror := c.slotOn(pr.node, slot)
 	if mirror == nil || !c.isMirror(*mirror) {
 		return &finding{Unsafe, ReasonSlotMissing, fmt.Sprintf("%s has no mirror of %s, and there is no primary to make one from", pr.node, slot),
 			"prefer a standby whose verdict is SAFE when you promote one"}

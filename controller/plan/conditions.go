@@ -27,8 +27,9 @@ func (c *cycle) condition(cond Condition) { c.pl.Conditions = append(c.pl.Condit
 func (c *cycle) conditions() {
 	c.holdConditions()
 	c.memberConditions()
+	ahead := c.mirrorsAhead()
 	for _, t := range c.slots {
-		c.slotConditions(t)
+		c.slotConditions(t, ahead[t])
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.m.Slots)) {
 		note := c.m.Slots[name]
@@ -60,7 +61,7 @@ func (c *cycle) holdConditions() {
 		case away >= c.p.MaxHoldAge/2:
 			c.condition(Condition{Code: CondHoldAge, Subject: name, Severity: Warning,
 				Message: fmt.Sprintf("%s has been away for %s and keeps the holds back: dead catalog rows stay in all databases", name, away),
-				Hint:    fmt.Sprintf("bring it back, or give it up with slotkeeper forget %s; by itself that happens after %s", name, c.p.MaxHoldAge)})
+				Hint:    fmt.Sprintf("bring it back; it is given up when it has been away for %s (protection.max_hold_age)", c.p.MaxHoldAge)})
 		}
 	}
 }
@@ -83,13 +84,41 @@ func (c *cycle) memberConditions() {
 				Hint:    "slots are safe without it (the hold protects them); queries on the standby may be cancelled"})
 		}
 		c.physicalSlot(name, read.Node.PrimarySlotName)
+		c.unselected(name, read.Slots)
 	}
 }
 
 func (c *cycle) foreign(name string, n cluster.Node) {
 	c.condition(Condition{Code: CondForeignEpoch, Subject: name, Severity: Critical,
 		Message: sentence(fmt.Sprintf("%s refuses this controller", name), c.fenceTrouble(n)),
-		Hint:    "another slotkeeper, or one with another etcd, manages this node; stop it, or uninstall it"})
+		Hint:    foreignHint})
+}
+
+// foreignHint: the fence outlives its etcd, a data_dir that was removed included.
+const foreignHint = "another slotkeeper, or one with another etcd, manages this node: stop it, or uninstall it; " +
+	"only where that etcd is gone for good and nobody leads by it any more, take the fence away: SELECT slotkeeper.remove_fence(fence) FROM slotkeeper.node() on this node"
+
+// unselected tells of mirrors that nothing moves any more and that keep WAL on
+// their standby and catalog rows everywhere: those of slots that the
+// configuration once selected. They are not dropped: it may be a slip.
+func (c *cycle) unselected(node string, slots []cluster.Slot) {
+	var names []string
+	for _, s := range slots {
+		if of := c.slotOn(c.lead.primary, s.Name); c.isMirror(s) && of != nil && !c.p.Selected(*of) {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	shown := strings.Join(names[:min(len(names), 5)], ", ")
+	if more := len(names) - 5; more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
+	}
+	c.condition(Condition{Code: CondMirrorUnselected, Subject: node, Severity: Warning,
+		Message: fmt.Sprintf("%s has mirrors of slots that slots.include and slots.exclude do not select: %s; they are not moved any more, and keep WAL there and catalog rows on every node", node, shown),
+		Hint:    fmt.Sprintf("select them again, or drop them on %s with pg_drop_replication_slot", node)})
 }
 
 // physicalSlot looks at the slot through which a standby streams: never ours to touch.
@@ -97,7 +126,7 @@ func (c *cycle) physicalSlot(standby, slot string) {
 	if slot == "" {
 		return
 	}
-	s := named(c.lead.read.Slots, slot)
+	s := c.slotOn(c.lead.primary, slot)
 	switch {
 	case s == nil:
 		c.condition(Condition{Code: CondPhysicalSlotMissing, Subject: standby, Severity: Warning,
@@ -110,14 +139,19 @@ func (c *cycle) physicalSlot(standby, slot string) {
 	}
 }
 
-func (c *cycle) slotConditions(t *tracked) {
-	behind := t.held
+// mirrorsAhead are the slots that some mirror has passed.
+func (c *cycle) mirrorsAhead() map[*tracked]bool {
+	ahead := map[*tracked]bool{}
 	for _, pr := range c.pairs {
-		if pr.t == t && pr.mirror != nil && t.located && t.pos.Confirmed < pr.mirror.Confirmed.Or(0) && !c.replaces(pr) {
-			behind = true
+		if pr.mirror != nil && pr.t.located && pr.t.pos.Confirmed < pr.mirror.Confirmed.Or(0) && !c.replaces(pr) {
+			ahead[pr.t] = true
 		}
 	}
-	if behind {
+	return ahead
+}
+
+func (c *cycle) slotConditions(t *tracked, mirrorAhead bool) {
+	if t.held || mirrorAhead {
 		c.condition(Condition{Code: CondPrimaryBehindMirror, Subject: t.slot.Name, Severity: Info,
 			Message: fmt.Sprintf("%s is at %s on %s, less than it was (%s) or than a mirror is", t.slot.Name, t.pos.Confirmed, c.lead.primary, max(t.note.HighestF, t.note.Before)),
 			Hint:    "mirrors wait; it clears itself when the consumer confirms again"})
@@ -220,7 +254,7 @@ func outcomeConditions(step Step, row cluster.Outcome) []Condition {
 	case row.Code == cluster.CodeForeignEpoch:
 		return []Condition{{Code: CondForeignEpoch, Subject: step.Node, Severity: Critical,
 			Message: sentence(fmt.Sprintf("%s refuses this controller", step.Node), row.Detail),
-			Hint:    "another slotkeeper, or one with another etcd, manages this node; stop it, or uninstall it"}}
+			Hint:    foreignHint}}
 	}
 	return nil
 }

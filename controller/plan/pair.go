@@ -47,7 +47,7 @@ func (c *cycle) newPair(t *tracked, node string) *pair {
 		return pr
 	}
 	pr.read = true
-	pr.there = named(read.Slots, t.slot.Name)
+	pr.there = c.slotOn(node, t.slot.Name)
 	if pr.there != nil && c.isMirror(*pr.there) {
 		pr.mirror = pr.there
 		pr.prot = c.protectionOf(t, node, *pr.mirror)

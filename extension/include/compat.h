@@ -1,55 +1,185 @@
 /*
  * compat.h
  *		Everything that differs between PostgreSQL's majors, and nothing else.
+ *
+ * No other file asks for the version. What is needed of a private part of core is
+ * described here, one description per major, with the file that it comes from.
  */
 #ifndef SLOTKEEPER_COMPAT_H
 #define SLOTKEEPER_COMPAT_H
 
 #include "postgres.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
-#error "slotkeeper: this major of PostgreSQL is not supported yet"
+#if PG_VERSION_NUM < 130000 || PG_VERSION_NUM >= 200000
+#error "slotkeeper: this major of PostgreSQL is not supported; 13 to 19 are"
 #endif
 
-/*
- * The snapshot file's layout. Up to 17 the builder's struct is private to
- * snapbuild.c (from 18 on it is in snapbuild_internal.h), so its shape is
- * described here, one description per major. The file is a header of four
- * uint32, the builder as it lies in memory with its pointers cleared, and
- * committed_xcnt transaction ids. The checksum covers all that follows it.
- *
- * 15: snapbuild.c, struct SnapBuild and SnapBuildOnDisk, version 4.
- */
+#include "access/timeline.h"
+#include "access/transam.h"
+#include "access/xlog.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "port/pg_crc32c.h"
 #include "replication/reorderbuffer.h"
+#include "replication/slot.h"
 #include "replication/snapbuild.h"
+#include "storage/lock.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+#include "utils/guc.h"
 #include "utils/palloc.h"
 #include "utils/snapshot.h"
+#include "utils/tuplestore.h"
 
-#define COMPAT_SNAPSHOT_MAGIC	0x51A1E001
-#define COMPAT_SNAPSHOT_VERSION	4
+#if PG_VERSION_NUM >= 150000
+#include "access/xlogrecovery.h"
+#endif
+#if PG_VERSION_NUM >= 140000
+#include "utils/wait_event.h"
+#else
+#include "pgstat.h"
+#endif
+#if PG_VERSION_NUM >= 180000
+#include "replication/snapbuild_internal.h"
+#endif
+#if PG_VERSION_NUM >= 190000
+#include "replication/logicalctl.h"
+#include "storage/proc.h"
+#endif
 
-typedef struct CompatSnapBuild
+/* --- small things ---------------------------------------------------------- */
+
+#if PG_VERSION_NUM < 140000
+#define LSN_FORMAT_ARGS(lsn) ((uint32) ((lsn) >> 32)), ((uint32) (lsn))
+#define ReadNextTransactionId() XidFromFullTransactionId(ReadNextFullTransactionId())
+#endif
+
+#ifndef strtou64
+#define strtou64(text, end, base) ((uint64) strtoull(text, end, base))
+#define strtoi64(text, end, base) ((int64) strtoll(text, end, base))
+#endif
+
+/* How a loadable library's file name ends; up to 14 only core's own build knows. */
+#ifndef DLSUFFIX
+#define DLSUFFIX ".so"
+#endif
+
+/* Prepares a set-returning function's tuplestore and descriptor. */
+static inline void
+compat_materialize(FunctionCallInfo fcinfo)
 {
-	SnapBuildState state;
-	MemoryContext context;
-	TransactionId xmin;
-	TransactionId xmax;
-	XLogRecPtr	start_decoding_at;
-	XLogRecPtr	two_phase_at;
-	TransactionId initial_xmin_horizon;
-	bool		building_full_snapshot;
-	Snapshot	snapshot;
-	XLogRecPtr	last_serialized_snapshot;
-	ReorderBuffer *reorder;
-	TransactionId next_phase_at;
-	struct
-	{
-		size_t		xcnt;
-		size_t		xcnt_space;
-		bool		includes_all_transactions;
-		TransactionId *xip;
-	}			committed;
-} CompatSnapBuild;
+#if PG_VERSION_NUM >= 150000
+	InitMaterializedSRF(fcinfo, 0);
+#else
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext old;
+	TupleDesc	desc;
+
+	if (rsinfo == NULL || !IsA(rsinfo, ReturnSetInfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+	if (!(rsinfo->allowedModes & SFRM_Materialize))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("materialize mode required, but it is not allowed in this context")));
+	old = MemoryContextSwitchTo(rsinfo->econtext->ecxt_per_query_memory);
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	rsinfo->returnMode = SFRM_Materialize;
+	rsinfo->setDesc = desc;
+	rsinfo->setResult = tuplestore_begin_heap((rsinfo->allowedModes & SFRM_Materialize_Random) != 0,
+											  false, work_mem);
+	MemoryContextSwitchTo(old);
+#endif
+}
+
+/* --- the server's state ---------------------------------------------------- */
+
+/* On a primary: the timeline that it writes. */
+static inline TimeLineID
+compat_insert_timeline(void)
+{
+#if PG_VERSION_NUM >= 150000
+	return GetWALInsertionTimeLine();
+#else
+	/* a walsender's commands may have changed the variable in this process */
+	InitXLOGAccess();
+	return ThisTimeLineID;
+#endif
+}
+
+/* On a primary: how far WAL is flushed, and on which timeline. tli may be NULL. */
+static inline XLogRecPtr
+compat_flushed_to(TimeLineID *tli)
+{
+#if PG_VERSION_NUM >= 150000
+	return GetFlushRecPtr(tli);
+#else
+	if (tli != NULL)
+		*tli = compat_insert_timeline();
+	return GetFlushRecPtr();
+#endif
+}
+
+/* The oldest transaction id that any database still has. */
+static inline TransactionId
+compat_oldest_xid(void)
+{
+	TransactionId oldest;
+
+	LWLockAcquire(XidGenLock, LW_SHARED);
+#if PG_VERSION_NUM >= 170000
+	oldest = TransamVariables->oldestXid;
+#else
+	oldest = ShmemVariableCache->oldestXid;
+#endif
+	LWLockRelease(XidGenLock);
+	return oldest;
+}
+
+/* Whether a logical slot may be here; 19 turns that on and off without a restart. */
+static inline bool
+compat_logical_allowed(void)
+{
+#if PG_VERSION_NUM >= 190000
+	return IsLogicalDecodingEnabled();
+#else
+	return wal_level >= WAL_LEVEL_LOGICAL;
+#endif
+}
+
+/* wal_level as it is in effect. */
+static inline const char *
+compat_wal_level(void)
+{
+#if PG_VERSION_NUM >= 190000
+	/* its value is only made when it is shown */
+	return GetConfigOptionByName("effective_wal_level", NULL, false);
+#else
+	return GetConfigOption("wal_level", false, false);
+#endif
+}
+
+/* --- the snapshot file ----------------------------------------------------- */
+
+/*
+ * A header of four uint32, the builder as it lies in memory with its pointers
+ * cleared, and the transaction ids that committed and (from 16 on) that changed
+ * catalogs and were still running. The checksum covers all that follows it. Up to
+ * 17 the builder's struct is private to snapbuild.c.
+ */
+#define COMPAT_SNAPSHOT_MAGIC	0x51A1E001
+
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_SNAPSHOT_VERSION	6
+#elif PG_VERSION_NUM >= 160000
+#define COMPAT_SNAPSHOT_VERSION	5
+#elif PG_VERSION_NUM >= 140000
+#define COMPAT_SNAPSHOT_VERSION	4
+#else
+#define COMPAT_SNAPSHOT_VERSION	2
+#endif
 
 typedef struct CompatSnapshotHeader
 {
@@ -59,22 +189,79 @@ typedef struct CompatSnapshotHeader
 	uint32		length;			/* of the whole file */
 } CompatSnapshotHeader;
 
-/*
- * Slots. 16 and 17 give ReplicationSlotPersistentData other fields, 18 gives
- * ReplicationSlotAcquire a third argument, 17 and 19 give ReplicationSlotCreate
- * more of them, and 19 replaces active_pid.
- */
-#include "access/transam.h"
-#include "funcapi.h"
-#include "port/pg_crc32c.h"
-#include "replication/slot.h"
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/spin.h"
+#if PG_VERSION_NUM >= 180000
+typedef struct SnapBuild CompatSnapBuild;
+#else
+typedef struct CompatSnapBuild
+{
+	SnapBuildState state;
+	MemoryContext context;
+	TransactionId xmin;
+	TransactionId xmax;
+	XLogRecPtr	start_decoding_at;
+#if PG_VERSION_NUM >= 140000
+	XLogRecPtr	two_phase_at;
+#endif
+	TransactionId initial_xmin_horizon;
+	bool		building_full_snapshot;
+#if PG_VERSION_NUM >= 170000
+	bool		in_slot_creation;
+#endif
+	Snapshot	snapshot;
+	XLogRecPtr	last_serialized_snapshot;
+	ReorderBuffer *reorder;
+#if PG_VERSION_NUM >= 140000
+	TransactionId next_phase_at;
+#else
+	struct
+	{
+		TransactionId next_phase_at;	/* called was_xmin */
+		TransactionId xmax;
+		size_t		xcnt;
+		size_t		xcnt_space;
+		TransactionId *xip;
+	}			was_running;
+#endif
+	struct
+	{
+		size_t		xcnt;
+		size_t		xcnt_space;
+		bool		includes_all_transactions;
+		TransactionId *xip;
+	}			committed;
+#if PG_VERSION_NUM >= 160000
+	struct
+	{
+		size_t		xcnt;
+		TransactionId *xip;
+	}			catchange;
+#endif
+} CompatSnapBuild;
+#endif
+
+/* How many of the transaction ids at the end are of transactions still running. */
+static inline size_t
+compat_snapshot_running(const CompatSnapBuild *builder)
+{
+#if PG_VERSION_NUM >= 160000
+	return builder->catchange.xcnt;
+#else
+	return 0;
+#endif
+}
+
+/* --- slots ----------------------------------------------------------------- */
 
 /* slot.c: ReplicationSlotOnDisk. The checksum covers all from version on. */
 #define COMPAT_SLOT_MAGIC	0x1051CA1
+
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_SLOT_VERSION	5
+#elif PG_VERSION_NUM >= 160000
+#define COMPAT_SLOT_VERSION	3
+#else
 #define COMPAT_SLOT_VERSION	2
+#endif
 
 typedef struct CompatSlotOnDisk
 {
@@ -86,30 +273,56 @@ typedef struct CompatSlotOnDisk
 } CompatSlotOnDisk;
 
 static inline void
-compat_slot_create(const char *name, bool logical, bool two_phase)
+compat_slot_validate_name(const char *name)
 {
-	ReplicationSlotCreate(name, logical, RS_TEMPORARY, two_phase);
+#if PG_VERSION_NUM >= 190000
+	ReplicationSlotValidateName(name, false, ERROR);
+#else
+	ReplicationSlotValidateName(name, ERROR);
+#endif
 }
 
+/* A temporary one; two-phase is set with the position. */
+static inline void
+compat_slot_create(const char *name, bool logical)
+{
+#if PG_VERSION_NUM >= 190000
+	ReplicationSlotCreate(name, logical, RS_TEMPORARY, false, false, false, false);
+#elif PG_VERSION_NUM >= 170000
+	ReplicationSlotCreate(name, logical, RS_TEMPORARY, false, false, false);
+#elif PG_VERSION_NUM >= 140000
+	ReplicationSlotCreate(name, logical, RS_TEMPORARY, false);
+#else
+	ReplicationSlotCreate(name, logical, RS_TEMPORARY);
+#endif
+}
+
+/* Never waits for another session; an invalidated one too, to drop it. */
 static inline void
 compat_slot_acquire(const char *name)
 {
+#if PG_VERSION_NUM >= 180000
+	ReplicationSlotAcquire(name, true, false);
+#elif PG_VERSION_NUM >= 140000
 	ReplicationSlotAcquire(name, true);
+#else
+	(void) ReplicationSlotAcquire(name, SAB_Error);
+#endif
 }
 
-static inline pid_t
-compat_slot_active_pid(const ReplicationSlot *slot)
-{
-	return slot->active_pid;
-}
-
-/*
- * Drops the acquired slot. ReplicationSlotDropAcquired is private before 17; a
- * temporary slot stays ours when it is released, so nobody can come between.
- */
+/* Drops the acquired slot. */
 static inline void
 compat_slot_drop_acquired(void)
 {
+#if PG_VERSION_NUM >= 190000
+	ReplicationSlotDropAcquired(true);
+#elif PG_VERSION_NUM >= 170000
+	ReplicationSlotDropAcquired();
+#else
+	/*
+	 * It is private here. A temporary slot stays ours when it is released, so
+	 * nobody can come between.
+	 */
 	ReplicationSlot *slot = MyReplicationSlot;
 	NameData	name = slot->data.name;
 
@@ -118,35 +331,85 @@ compat_slot_drop_acquired(void)
 	SpinLockRelease(&slot->mutex);
 	ReplicationSlotRelease();
 	ReplicationSlotDrop(NameStr(name), true);
+#endif
 }
 
-/* Why the server will not decode from it any more, in the words of 17; or NULL. */
+/* With the control lock held: the slot of that name, or NULL. */
+static inline ReplicationSlot *
+compat_slot_find(const char *name)
+{
+#if PG_VERSION_NUM >= 140000
+	return SearchNamedReplicationSlot(name, false);
+#else
+	for (int i = 0; i < max_replication_slots; i++)
+	{
+		ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+
+		if (slot->in_use && strcmp(name, NameStr(slot->data.name)) == 0)
+			return slot;
+	}
+	return NULL;
+#endif
+}
+
+/* With the slot's spinlock held: the process that has it, or 0. */
+static inline pid_t
+compat_slot_active_pid(const ReplicationSlot *slot)
+{
+#if PG_VERSION_NUM >= 190000
+	return slot->active_proc == INVALID_PROC_NUMBER ? 0 : GetPGProcByNumber(slot->active_proc)->pid;
+#else
+	return slot->active_pid;
+#endif
+}
+
+/* Why the server will not decode from it any more, as its view says it; or NULL. */
 static inline const char *
 compat_slot_invalidated(const ReplicationSlotPersistentData *data)
 {
-	if (data->invalidated_at != InvalidXLogRecPtr &&
-		data->restart_lsn == InvalidXLogRecPtr)
+#if PG_VERSION_NUM >= 180000
+	return data->invalidated == RS_INVAL_NONE ? NULL : GetSlotInvalidationCauseName(data->invalidated);
+#elif PG_VERSION_NUM >= 160000
+	switch (data->invalidated)
+	{
+		case RS_INVAL_NONE:
+			return NULL;
+		case RS_INVAL_WAL_REMOVED:
+			return "wal_removed";
+		case RS_INVAL_HORIZON:
+			return "rows_removed";
+		case RS_INVAL_WAL_LEVEL:
+			return "wal_level_insufficient";
+	}
+	return "unknown";
+#else
+	if (data->invalidated_at != InvalidXLogRecPtr && data->restart_lsn == InvalidXLogRecPtr)
 		return "wal_removed";
 	return NULL;
+#endif
 }
 
-/* An invalidated slot that gets a restart_lsn again is a slot like any other. */
-static inline void
-compat_slot_clear_invalidated(ReplicationSlotPersistentData *data)
+/* Whether slots can decode prepared transactions here. */
+#define COMPAT_HAS_TWO_PHASE (PG_VERSION_NUM >= 140000)
+
+static inline bool
+compat_slot_two_phase(const ReplicationSlotPersistentData *data)
 {
-	data->invalidated_at = InvalidXLogRecPtr;
+#if PG_VERSION_NUM >= 140000
+	return data->two_phase;
+#else
+	return false;
+#endif
 }
 
-/* The oldest transaction id that any database still has; 17 renames the struct. */
-static inline TransactionId
-compat_oldest_xid(void)
+static inline XLogRecPtr
+compat_slot_two_phase_at(const ReplicationSlotPersistentData *data)
 {
-	TransactionId oldest;
-
-	LWLockAcquire(XidGenLock, LW_SHARED);
-	oldest = ShmemVariableCache->oldestXid;
-	LWLockRelease(XidGenLock);
-	return oldest;
+#if PG_VERSION_NUM >= 140000
+	return data->two_phase_at;
+#else
+	return InvalidXLogRecPtr;
+#endif
 }
 
 /* This backend's own xmin, of all the snapshots that it holds. */
@@ -163,9 +426,34 @@ compat_own_xmin(void)
 }
 
 static inline void
-compat_materialize(FunctionCallInfo fcinfo)
+compat_slot_set_two_phase(ReplicationSlotPersistentData *data, bool two_phase, XLogRecPtr at)
 {
-	InitMaterializedSRF(fcinfo, 0);
+#if PG_VERSION_NUM >= 140000
+	data->two_phase = two_phase;
+	data->two_phase_at = at;
+#endif
+}
+
+/* Whether the server's own worker is to copy it to standbys. */
+static inline bool
+compat_slot_failover(const ReplicationSlotPersistentData *data)
+{
+#if PG_VERSION_NUM >= 170000
+	return data->failover;
+#else
+	return false;
+#endif
+}
+
+/* Whether it is such a copy: the worker's, never to be touched. */
+static inline bool
+compat_slot_synced(const ReplicationSlotPersistentData *data)
+{
+#if PG_VERSION_NUM >= 170000
+	return data->synced != 0;
+#else
+	return false;
+#endif
 }
 
 #endif							/* SLOTKEEPER_COMPAT_H */

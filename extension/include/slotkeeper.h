@@ -231,7 +231,7 @@ extern void failure_rethrow_if_cancel(const Failure *failure);
 
 /* Which slot this backend has in its hands, so that every way out lets it go. */
 extern void hand_acquire(const char *name);
-extern void hand_create(const char *name, bool logical, bool two_phase);
+extern void hand_create(const char *name, bool logical);
 
 /* Makes the new slot permanent and reads its file back. */
 extern bool hand_persist(char **why);

@@ -130,7 +130,7 @@ BEGIN \; INSERT INTO proof_t (v) VALUES ('z') \; CHECKPOINT \; COMMIT;
 SELECT count(*) > 0 AS changes FROM pg_logical_slot_get_changes('proof', NULL, NULL);
 SELECT restart_lsn AS r, confirmed_flush_lsn AS f FROM pg_replication_slots WHERE slot_name = 'proof' \gset
 SELECT way, proven_at = :'r' AS at_restart_lsn, resume FROM slotkeeper.consistent_point(:'r', :'f');
-SELECT encode(substr(slotkeeper.snapshot(:'r'), 1, 4), 'hex') AS magic, length(slotkeeper.snapshot(:'r'));
+SELECT encode(substr(slotkeeper.snapshot(:'r'), 1, 4), 'hex') AS magic, length(slotkeeper.snapshot(:'r')) > 100 AS bytes;
 SELECT slotkeeper.snapshot('0/1') AS absent;
 
 -- Hostile bytes at restart_lsn: every bit flipped, every length. None is believed.
@@ -141,14 +141,14 @@ DECLARE
 	o oid := lo_from_bytea(0, bytes);
 	way text;
 BEGIN
-	PERFORM lo_export(o, format('pg_logical/snapshots/%s.snap', replace(r::text, '/', '-')));
+	PERFORM lo_export(o, format('pg_logical/snapshots/%s.snap', regexp_replace(r::text, '/0*', '-')));
 	PERFORM lo_unlink(o);
 	SELECT p.way INTO way FROM slotkeeper.consistent_point(r, f) p;
 	RETURN way;
 END $$;
-SELECT count(*) AS flipped, count(proof_with(:'r', :'f', set_bit(good, i, 1 - get_bit(good, i)))) AS believed
+SELECT count(*) > 800 AS flipped, count(proof_with(:'r', :'f', set_bit(good, i, 1 - get_bit(good, i)))) AS believed
   FROM proof_good, generate_series(0, 8 * length(good) - 1) i;
-SELECT count(*) AS cut, count(proof_with(:'r', :'f', substr(good, 1, i))) AS believed
+SELECT count(*) > 100 AS cut, count(proof_with(:'r', :'f', substr(good, 1, i))) AS believed
   FROM proof_good, generate_series(0, length(good) - 1) i;
 SELECT count(*) AS longer, count(proof_with(:'r', :'f', good || substr(good, 1, i))) AS believed
   FROM proof_good, generate_series(1, 16) i;
@@ -184,7 +184,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	o oid := lo_from_bytea(0, bytes);
 BEGIN
-	PERFORM lo_export(o, format('pg_logical/snapshots/%s.snap', replace(at::text, '/', '-')));
+	PERFORM lo_export(o, format('pg_logical/snapshots/%s.snap', regexp_replace(at::text, '/0*', '-')));
 	PERFORM lo_unlink(o);
 	RETURN true;
 END $$;
@@ -209,7 +209,7 @@ SELECT pg_drop_replication_slot('proof');
 -- WAL that is not there yet, never was, or is no record.
 SELECT way, proven_at, resume IS NOT NULL AS later FROM slotkeeper.consistent_point('FF/28', 'FF/60');
 SELECT way, proven_at, resume FROM slotkeeper.consistent_point('0/28', 'FF/60');
-SELECT way, proven_at, resume FROM slotkeeper.consistent_point(:'r'::pg_lsn + 3, 'FF/60');
+SELECT way, proven_at, resume FROM slotkeeper.consistent_point(overlay(:'r' placing '3' from length(:'r'))::pg_lsn, 'FF/60');
 SELECT way, proven_at, resume FROM slotkeeper.consistent_point('0/2', 'FF/60');
 
 -- Wrong calls.
@@ -266,6 +266,17 @@ SELECT n, old, new, (proof_error(format('SELECT slotkeeper.consistent_point(%L, 
 SELECT (proof_error(format('SELECT slotkeeper.consistent_point(%L, %L, %L)', '1/28', '1/60', repeat('1 ', 500000)))).code;
 
 -- Nothing stays behind after a thousand calls, refused ones among them.
+-- (13 does not show its memory: there it is not looked at)
+CREATE FUNCTION proof_memory(what text, condition text) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+	answer bigint := 0;
+BEGIN
+	IF to_regclass('pg_backend_memory_contexts') IS NOT NULL THEN
+		EXECUTE format('SELECT %s FROM pg_backend_memory_contexts WHERE %s', what, condition) INTO answer;
+	END IF;
+	RETURN answer;
+END $$;
 CREATE FUNCTION proof_many(n int, r pg_lsn, f pg_lsn) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -276,11 +287,11 @@ BEGIN
 		PERFORM slotkeeper.snapshot(r);
 		PERFORM proof_error('SELECT slotkeeper.consistent_point(''1/28'', ''1/60'', ''x'')');
 	END LOOP;
-	RETURN (SELECT sum(total_bytes) FROM pg_backend_memory_contexts);
+	RETURN proof_memory('sum(total_bytes)', 'true');
 END $$;
 SELECT proof_many(100, :'r', :'f') AS before \gset
 SELECT proof_many(1000, :'r', :'f') - :before < 100000 AS steady,
-	(SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'slotkeeper walk') AS contexts;
+	proof_memory('count(*)', $$name = 'slotkeeper walk'$$) AS contexts;
 
-DROP FUNCTION proof_many, proof_error, proof_with, proof_steps, proof_file;
+DROP FUNCTION proof_many, proof_memory, proof_error, proof_with, proof_steps, proof_file;
 DROP TABLE proof_t, proof_u, proof_good, proof_later;

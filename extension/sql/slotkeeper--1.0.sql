@@ -114,7 +114,9 @@ CREATE FUNCTION slotkeeper.slots(
 	OUT wal_ok boolean,
 	OUT snapshot text,
 	OUT saved boolean,
-	OUT marker slotkeeper.marker)
+	OUT marker slotkeeper.marker,
+	OUT failover boolean,
+	OUT synced boolean)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'slotkeeper_slots'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;

@@ -2,7 +2,7 @@
 SELECT 1 AS made FROM pg_create_physical_replication_slot('rg_empty');
 SELECT 1 AS made FROM pg_create_physical_replication_slot('rg_physical', true);
 SELECT 1 AS made FROM pg_create_logical_replication_slot('rg_logical', 'test_decoding');
-SELECT 1 AS made FROM pg_create_logical_replication_slot('rg_two_phase', 'pgoutput', false, true);
+SELECT 1 AS made FROM pg_create_logical_replication_slot('rg_logical_2', 'pgoutput');
 SELECT 1 AS made FROM pg_create_logical_replication_slot('rg_temporary', 'test_decoding', true);
 
 SELECT name, kind, plugin, database = current_database() AS database, temporary, two_phase,
@@ -13,11 +13,14 @@ FROM slotkeeper.slots() WHERE name LIKE 'rg\_%' ORDER BY name COLLATE "C";
 
 -- nothing else than the server's view where that has the same columns
 SELECT count(*) FROM (
-	(SELECT name, kind, plugin, database_oid, database, temporary, active_pid, xmin, catalog_xmin, restart_lsn, confirmed_flush_lsn, two_phase
+	(SELECT name, kind, plugin, database_oid, database, temporary, active_pid, xmin, catalog_xmin, restart_lsn, confirmed_flush_lsn,
+			two_phase, failover, synced, invalidated
 		FROM slotkeeper.slots()
 	EXCEPT
-	SELECT slot_name, slot_type, plugin, datoid, database, temporary, active_pid, xmin, catalog_xmin, restart_lsn, confirmed_flush_lsn, two_phase
-		FROM pg_replication_slots)) AS more
+	SELECT slot_name, slot_type, plugin, datoid, database, temporary, active_pid, xmin, catalog_xmin, restart_lsn, confirmed_flush_lsn,
+			coalesce((j ->> 'two_phase')::boolean, false), coalesce((j ->> 'failover')::boolean, false),
+			coalesce((j ->> 'synced')::boolean, false), j ->> 'invalidation_reason'
+		FROM pg_replication_slots v, to_jsonb(v) j)) AS more
 WHERE name LIKE 'rg\_%';
 SELECT count(*) = (SELECT count(*) FROM pg_replication_slots) AS all_of_them FROM slotkeeper.slots();
 

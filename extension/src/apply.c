@@ -18,9 +18,9 @@ PG_FUNCTION_INFO_V1(slotkeeper_apply);
 static bool
 server_can(MirrorCall *call)
 {
-	if (wal_level < WAL_LEVEL_LOGICAL)
+	if (!compat_logical_allowed())
 	{
-		outcome_is(call->out, "wal_level", "wal_level is below logical here: with a logical slot this server would not start.");
+		outcome_is(call->out, "wal_level", "wal_level is below logical here.");
 		outcome_hint(call->out, "Set wal_level = logical on this server and restart it.");
 		return false;
 	}
@@ -83,7 +83,7 @@ is_another(MirrorCall *call, const Marker *marker)
 
 	if (compat_slot_invalidated(data) != NULL || data->restart_lsn == InvalidXLogRecPtr)
 		return true;
-	if (data->database != c->database || data->two_phase != c->two_phase ||
+	if (data->database != c->database || compat_slot_two_phase(data) != c->two_phase ||
 		strcmp(NameStr(data->plugin), NameStr(c->plugin)) != 0)
 		return true;
 	if (marker->kind == MARKER_MIRROR && marker->timeline == call->fence->timeline &&
@@ -97,6 +97,11 @@ ours(MirrorCall *call, const SlotLook *look, Marker *marker)
 {
 	const char *name = NameStr(call->change->name);
 
+	if (compat_slot_synced(&look->data))
+	{
+		outcome_is(call->out, "not_ours", "The slot \"%s\" here is a copy that the server's own slot synchronization keeps.", name);
+		return false;
+	}
 	if (!LookIsPhysical(look) && look->data.persistency == RS_PERSISTENT &&
 		marker_is_ours(name, call->fence, marker) &&
 		(marker->kind == MARKER_MIRROR || marker->kind == MARKER_ORIGINAL))

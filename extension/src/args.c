@@ -100,7 +100,7 @@ check_names(const NameData *first, Size stride, int count, const char *what)
 	for (int i = 0; i < count; i++)
 	{
 		names[i] = (const char *) first + stride * i;
-		ReplicationSlotValidateName(names[i], ERROR);
+		compat_slot_validate_name(names[i]);
 	}
 	qsort(names, count, sizeof(char *), compare_names);
 	for (int i = 1; i < count; i++)
@@ -129,6 +129,8 @@ decode_change(Datum value, Change *c)
 	if (!OidIsValid(c->database))
 		row_bad_value("change", "database_oid", "A logical slot belongs to a database.");
 	c->two_phase = DatumGetBool(row_get(&row, 3));
+	if (c->two_phase && !COMPAT_HAS_TWO_PHASE)
+		row_bad_value("change", "two_phase", "This server's slots cannot decode prepared transactions.");
 	c->two_phase_at = row.nulls[4] ? InvalidXLogRecPtr : DatumGetLSN(row.values[4]);
 	c->restart_lsn = row_lsn(&row, 5);
 	c->confirmed_flush = row_lsn(&row, 6);

@@ -22,7 +22,8 @@ typedef struct DropCall
 static bool
 may_drop(DropCall *call, const SlotLook *look, Marker *marker)
 {
-	if (look->data.persistency == RS_PERSISTENT && marker_is_ours(call->name, call->fence, marker))
+	if (look->data.persistency == RS_PERSISTENT && !compat_slot_synced(&look->data) &&
+		marker_is_ours(call->name, call->fence, marker))
 		return true;
 	outcome_is(call->out, "not_ours", "The slot \"%s\" has no marker of this controller.", call->name);
 	return false;

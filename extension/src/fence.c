@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "access/xlog.h"
-#include "access/xlogrecovery.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/acl.h"
@@ -94,7 +93,7 @@ right_place(const Fence *fence, CallPlace place, Refusal *refusal)
 	if (in_recovery)
 		(void) GetXLogReplayRecPtr(&timeline);
 	else
-		timeline = GetWALInsertionTimeLine();
+		timeline = compat_insert_timeline();
 	if (timeline != fence->timeline)
 		return refuse(refusal, "timeline_mismatch",
 					  psprintf("This server is on timeline %u, the caller means timeline %u.",

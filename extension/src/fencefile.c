@@ -21,7 +21,6 @@
 #include "storage/latch.h"
 #include "utils/builtins.h"
 #include "utils/typcache.h"
-#include "utils/wait_event.h"
 
 #include "fence.h"
 #include "row.h"

@@ -99,11 +99,11 @@ hand_acquire(const char *name)
 }
 
 void
-hand_create(const char *name, bool logical, bool two_phase)
+hand_create(const char *name, bool logical)
 {
 	expect_empty_hand();
 	hand = HAND_NEW;
-	compat_slot_create(name, logical, two_phase);
+	compat_slot_create(name, logical);
 }
 
 bool

@@ -45,7 +45,7 @@ look_at_slot(const char *name, SlotLook *look)
 	ReplicationSlot *slot;
 
 	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
-	slot = SearchNamedReplicationSlot(name, false);
+	slot = compat_slot_find(name);
 	if (slot != NULL)
 		look_at(slot, look);
 	LWLockRelease(ReplicationSlotControlLock);

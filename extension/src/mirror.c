@@ -11,7 +11,6 @@
 
 #include "access/transam.h"
 #include "access/xlog.h"
-#include "access/xlogrecovery.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 
@@ -49,7 +48,7 @@ standby_has_replayed(MirrorCall *call)
 static void
 set_position(ReplicationSlot *slot, const Change *c)
 {
-	slot->data.two_phase_at = c->two_phase_at;
+	compat_slot_set_two_phase(&slot->data, c->two_phase, c->two_phase_at);
 	slot->data.restart_lsn = c->restart_lsn;
 	slot->data.confirmed_flush = c->confirmed_flush;
 	slot->data.catalog_xmin = c->catalog_xmin;
@@ -69,7 +68,6 @@ reserve(const Change *c)
 	SpinLockAcquire(&slot->mutex);
 	slot->data.database = c->database;
 	slot->data.plugin = c->plugin;
-	slot->data.two_phase = c->two_phase;
 	set_position(slot, c);
 	slot->effective_catalog_xmin = c->catalog_xmin;
 	SpinLockRelease(&slot->mutex);
@@ -192,7 +190,7 @@ mirror_make(MirrorCall *call, const char *code)
 
 	if (!wal_is_there(call) || !room_for_one(call))
 		return;
-	hand_create(NameStr(c->name), true, c->two_phase);
+	hand_create(NameStr(c->name), true);
 	reserve(c);
 	if (standby_has_replayed(call) && wal_is_there(call) && prove(call, &proof))
 	{
@@ -301,7 +299,7 @@ mirror_move(MirrorCall *call, const Marker *marker)
 	const ReplicationSlotPersistentData *data = &MyReplicationSlot->data;
 	const Change *c = call->change;
 	bool		same_saved = c->restart_lsn == data->restart_lsn && c->catalog_xmin == data->catalog_xmin &&
-		c->two_phase_at == data->two_phase_at;
+		c->two_phase_at == compat_slot_two_phase_at(data);
 	bool		same = same_saved && c->confirmed_flush == data->confirmed_flush;
 	bool		file_first;
 	Marker		now;

@@ -7,7 +7,6 @@
 #include "access/htup_details.h"
 #include "access/timeline.h"
 #include "access/xlog.h"
-#include "access/xlogrecovery.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -79,7 +78,7 @@ put_positions(Datum *values, bool *nulls)
 	else
 	{
 		put_lsn(values, nulls, N_INSERT_LSN, GetXLogInsertRecPtr());
-		put_lsn(values, nulls, N_FLUSH_LSN, GetFlushRecPtr(&timeline));
+		put_lsn(values, nulls, N_FLUSH_LSN, compat_flushed_to(&timeline));
 	}
 	values[N_TIMELINE] = Int64GetDatum((int64) timeline);
 	put_history(values, timeline);
@@ -89,7 +88,7 @@ static void
 put_settings(Datum *values, bool *nulls)
 {
 	values[N_STARTED] = TimestampTzGetDatum(PgStartTime);
-	values[N_WAL_LEVEL] = CStringGetTextDatum(GetConfigOption("wal_level", false, false));
+	values[N_WAL_LEVEL] = CStringGetTextDatum(compat_wal_level());
 	nulls[N_PRIMARY_SLOT_NAME] = PrimarySlotName == NULL || *PrimarySlotName == '\0';
 	if (!nulls[N_PRIMARY_SLOT_NAME])
 		values[N_PRIMARY_SLOT_NAME] = CStringGetTextDatum(PrimarySlotName);

@@ -10,6 +10,7 @@
 #include "commands/dbcommands.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_lsn.h"
 #include "utils/tuplestore.h"
@@ -24,7 +25,8 @@ enum
 {
 	S_NAME, S_KIND, S_PLUGIN, S_DATABASE, S_DATABASE_OID, S_TEMPORARY, S_TWO_PHASE, S_TWO_PHASE_AT,
 	S_RESTART_LSN, S_CONFIRMED, S_XMIN, S_CATALOG_XMIN, S_EFFECTIVE, S_INVALIDATED, S_ACTIVE_PID,
-	S_INCARNATION, S_WAL_OK, S_SNAPSHOT, S_SAVED, S_MARKER, SLOTS_COLUMNS
+	S_INCARNATION, S_WAL_OK, S_SNAPSHOT, S_SAVED, S_MARKER, S_FAILOVER, S_SYNCED,
+	SLOTS_COLUMNS
 };
 
 typedef struct SlotRow
@@ -104,14 +106,16 @@ put_memory(SlotRow *row, const SlotLook *look)
 
 	row->values[S_NAME] = NameGetDatum(&data->name);
 	row->values[S_TEMPORARY] = BoolGetDatum(data->persistency == RS_TEMPORARY);
-	row->values[S_TWO_PHASE] = BoolGetDatum(data->two_phase);
-	put_lsn(row, S_TWO_PHASE_AT, data->two_phase_at);
+	row->values[S_TWO_PHASE] = BoolGetDatum(compat_slot_two_phase(data));
+	put_lsn(row, S_TWO_PHASE_AT, compat_slot_two_phase_at(data));
 	put_lsn(row, S_RESTART_LSN, data->restart_lsn);
 	put_lsn(row, S_CONFIRMED, data->confirmed_flush);
 	put_xid(row, S_XMIN, data->xmin);
 	put_xid(row, S_CATALOG_XMIN, data->catalog_xmin);
 	put_xid(row, S_EFFECTIVE, look->effective_catalog_xmin);
 	put_text(row, S_INVALIDATED, look->invalidated);
+	row->values[S_FAILOVER] = BoolGetDatum(compat_slot_failover(data));
+	row->values[S_SYNCED] = BoolGetDatum(compat_slot_synced(data));
 	row->nulls[S_ACTIVE_PID] = look->active_pid == 0;
 	row->values[S_ACTIVE_PID] = Int32GetDatum((int32) look->active_pid);
 	if (!LookIsPhysical(look))

@@ -80,9 +80,19 @@ header_valid(const CompatSnapshotHeader *header, const char *bytes, Size len, ch
 	return true;
 }
 
+/* By division and subtraction: the counts are not to be believed yet. */
+static bool
+counts_fit(const CompatSnapBuild *builder, Size rest)
+{
+	Size		all = rest / sizeof(TransactionId);
+
+	return rest % sizeof(TransactionId) == 0 && builder->committed.xcnt <= all &&
+		compat_snapshot_running(builder) == all - builder->committed.xcnt;
+}
+
 /*
- * What core's SnapBuildRestore and the code after it take for granted. The count
- * was compared with the length by division, so no multiplication can overflow.
+ * What core's SnapBuildRestore and the code after it take for granted. The counts
+ * were compared with the length, so no multiplication can overflow.
  */
 static bool
 builder_valid(const CompatSnapBuild *builder, const char *xids, char **why)
@@ -93,13 +103,13 @@ builder_valid(const CompatSnapBuild *builder, const char *xids, char **why)
 	if (!TransactionIdIsNormal(builder->xmin) || !TransactionIdIsNormal(builder->xmax))
 		return refuse(why, psprintf("the snapshot's xmin %u or xmax %u is not a normal transaction id",
 									builder->xmin, builder->xmax));
-	for (size_t i = 0; i < builder->committed.xcnt; i++)
+	for (size_t i = 0; i < builder->committed.xcnt + compat_snapshot_running(builder); i++)
 	{
 		TransactionId xid;
 
 		memcpy(&xid, xids + i * sizeof(xid), sizeof(xid));
 		if (!TransactionIdIsNormal(xid))
-			return refuse(why, psprintf("the snapshot lists %u as a committed transaction", xid));
+			return refuse(why, psprintf("the snapshot lists %u as a transaction", xid));
 	}
 	return true;
 }
@@ -134,10 +144,9 @@ snapshot_bytes_valid(XLogRecPtr at, const char *bytes, Size len, char **why)
 
 	if (!header_valid(&header, bytes, len, why))
 		return false;
-	if ((len - FIXED_SIZE) % sizeof(TransactionId) != 0 ||
-		(len - FIXED_SIZE) / sizeof(TransactionId) != builder.committed.xcnt)
-		return refuse(why, psprintf("the snapshot lists %zu committed transactions, which does not fit its %zu bytes",
-									builder.committed.xcnt, len));
+	if (!counts_fit(&builder, len - FIXED_SIZE))
+		return refuse(why, psprintf("the snapshot lists %zu committed and %zu running transactions, which does not fit its %zu bytes",
+									builder.committed.xcnt, compat_snapshot_running(&builder), len));
 	return builder_valid(&builder, bytes + FIXED_SIZE, why) && position_valid(&builder, at, why);
 }
 

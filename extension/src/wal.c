@@ -11,7 +11,6 @@
 #include "access/timeline.h"
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
-#include "access/xlogrecovery.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 
@@ -27,7 +26,7 @@ wal_readable_to(TimeLineID *tli)
 	 */
 	if (RecoveryInProgress())
 		return GetXLogReplayRecPtr(tli);
-	return GetFlushRecPtr(tli);
+	return compat_flushed_to(tli);
 }
 
 /*

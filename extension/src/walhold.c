@@ -51,7 +51,7 @@ make(WalCall *call)
 	Marker		marker;
 	char	   *why;
 
-	hand_create(WAL_HOLD_NAME, false, false);
+	hand_create(WAL_HOLD_NAME, false);
 	set_restart(call->wal);
 	if (!wal_is_there(call))
 		return;

@@ -6,6 +6,7 @@
 
 #include "access/transam.h"
 
+#include "compat.h"
 #include "walk.h"
 #include "walread.h"
 

@@ -6,6 +6,7 @@
 set -euo pipefail
 
 BIN=$("${PG_CONFIG:-pg_config}" --bindir)
+MAJOR=$("$BIN/postgres" --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/')
 PORT=54320
 RUN=()
 if [ "$(id -u)" = 0 ]; then
