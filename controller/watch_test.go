@@ -222,13 +222,45 @@ func TestANodeThatFailsIsWaitedOnAgain(t *testing.T) {
 	}
 }
 
-func TestWatchersEndWithTheirNodes(t *testing.T) {
-	led(t, func(s *stage) { watchable(s) }, func(s *stage) {
-		s.c.deps.Source = fakeSource{"a"}
+// shrinking is a topology that a member leaves.
+type shrinking struct {
+	mu    sync.Mutex
+	names fakeSource
+}
+
+func (s *shrinking) Topology(ctx context.Context) (cluster.Topology, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names.Topology(ctx)
+}
+
+func TestAWatcherEndsWithItsNode(t *testing.T) {
+	source := &shrinking{names: fakeSource{"a", "b", "c"}}
+	ended := make(map[string]int)
+	var mu sync.Mutex
+	led(t, func(s *stage) {
+		s.c.deps.Source = source
+		for name, c := range watchable(s) {
+			s.nodes[name].watch = func(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (string, bool, error) {
+				now, moved, err := c.watch(ctx, since, target)
+				if !moved {
+					mu.Lock()
+					ended[name]++
+					mu.Unlock()
+				}
+				return now, moved, err
+			}
+		}
+	}, func(s *stage) {
+		source.mu.Lock()
+		source.names = fakeSource{"a", "b"}
+		source.mu.Unlock()
 		time.Sleep(2 * s.c.cfg.Interval)
 		synctest.Wait()
-		if len(s.c.readers) != 1 {
-			t.Errorf("%d readers are left, want a's", len(s.c.readers))
+		mu.Lock()
+		defer mu.Unlock()
+		if ended["c"] != 1 || ended["b"] != 0 {
+			t.Errorf("calls ended: %v, want c's only", ended)
 		}
 	})
 }
