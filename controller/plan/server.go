@@ -74,7 +74,7 @@ func leftoverRule(c *cycle, pr *pair) *finding {
 	case there.ActivePID != 0:
 		return &finding{Unsafe, ReasonInUse, sentence(what, fmt.Sprintf("process %d is using it", there.ActivePID)), "consumers belong on the primary; disconnect this one"}
 	}
-	return &finding{Pending, ReasonNew, what, "it is slotkeeper's from before, and removed by itself; the server tries again within ten seconds"}
+	return &finding{Pending, ReasonNew, what, "it is slotkeeper's from before, and removed by itself; the server's worker tries again within a minute"}
 }
 
 func copyMissingRule(_ *cycle, pr *pair) *finding {
