@@ -6,10 +6,12 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 ROUNDS    ?= 50
 SEED      ?=
 MAJORS    ?= 13 17 18
+CALLS     ?= 100000
+KILLS     ?= 100
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build extension test test-majors unit regress lint demo torture clean
+.PHONY: help setup build extension test test-majors unit regress lint demo torture fuzz instrumented clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +46,14 @@ demo: setup build ## watch a failover that loses nothing, in two minutes
 
 torture: setup build ## ROUNDS failovers (50) with a random SEED, none of which may lose a row
 	bin/slotkeeper demo --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
+
+fuzz: setup ## CALLS hostile calls (100000), KILLS kills, promotions and take-overs (100); takes minutes
+	env SLOTKEEPER_FUZZ_CALLS=$(CALLS) SLOTKEEPER_FUZZ_ROUNDS=$(KILLS) $(if $(SEED),SLOTKEEPER_FUZZ_SEED=$(SEED)) \
+		$(GO) test -count=1 -v -timeout 2h ./test/fuzz
+
+instrumented: setup ## the extension's tests under -fsanitize=undefined and under valgrind
+	PG_CONFIG=$(PG_CONFIG) test/instrumented.sh undefined
+	PG_CONFIG=$(PG_CONFIG) test/instrumented.sh valgrind
 
 clean: ## remove what was built
 	rm -rf bin

@@ -81,6 +81,10 @@ func (n *Node) makeSlot(ctx context.Context, upstream *Node) error {
 // Rewind takes a stopped former primary back to where upstream's timeline began
 // (pg_rewind) and makes it a standby of it; Start it then.
 func (n *Node) Rewind(ctx context.Context, upstream *Node) error {
+	// The checkpoint must leave the WAL that the node will go on with.
+	if err := n.makeSlot(ctx, upstream); err != nil {
+		return err
+	}
 	// Before 16 pg_rewind looks for the source's timeline in its control file,
 	// which a promotion brings up to date only with its checkpoint.
 	if err := upstream.Exec(ctx, "CHECKPOINT"); err != nil {

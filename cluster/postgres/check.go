@@ -26,31 +26,60 @@ SELECT pg_backend_pid(),
   FROM pg_roles r
  WHERE r.rolname = current_user`
 
-func (s *Session) check(ctx context.Context, c *pgx.Conn) error {
-	var pid uint32
-	var replication, stats, schema bool
-	var functions, settings []string
+// access is what the role of a session may do.
+type access struct {
+	pid                        uint32
+	replication, stats, schema bool
+	functions                  []string // those that it may not call
+}
+
+func readAccess(ctx context.Context, c *pgx.Conn) (access, error) {
+	var a access
+	var settings []string
 	row := c.QueryRow(ctx, checkSQL, pgx.QueryExecModeExec)
-	if err := row.Scan(&pid, &replication, &stats, &schema, &functions, &settings); err != nil {
-		return fmt.Errorf("looking at the new connection: %w", err)
+	if err := row.Scan(&a.pid, &a.replication, &a.stats, &a.schema, &a.functions, &settings); err != nil {
+		return a, fmt.Errorf("looking at the new connection: %w", err)
 	}
-	if err := samePID(c, pid); err != nil {
-		return err
-	}
+	return a, nil
+}
+
+func (a access) lacks() []string {
 	var lacks []string
-	if !replication {
+	if !a.replication {
 		lacks = append(lacks, "the REPLICATION attribute")
 	}
-	if !stats {
+	if !a.stats {
 		lacks = append(lacks, "membership in pg_monitor")
 	}
-	if !schema {
+	if !a.schema {
 		lacks = append(lacks, "USAGE on schema slotkeeper")
 	}
-	if len(functions) > 0 {
-		lacks = append(lacks, "EXECUTE on "+strings.Join(functions, ", "))
+	if len(a.functions) > 0 {
+		lacks = append(lacks, "EXECUTE on "+strings.Join(a.functions, ", "))
 	}
-	if len(lacks) > 0 {
+	return lacks
+}
+
+// grants are those of Grants that give what is lacking.
+func (a access) grants(role string) []string {
+	var needed []string
+	for i, has := range []bool{a.replication, a.stats, a.schema, len(a.functions) == 0} {
+		if !has {
+			needed = append(needed, Grants(role)[i])
+		}
+	}
+	return needed
+}
+
+func (s *Session) check(ctx context.Context, c *pgx.Conn) error {
+	a, err := readAccess(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := samePID(c, a.pid); err != nil {
+		return err
+	}
+	if lacks := a.lacks(); len(lacks) > 0 {
 		return &privilegeError{lacks: lacks}
 	}
 	return nil

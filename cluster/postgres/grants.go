@@ -9,7 +9,8 @@ import (
 
 // Grants gives the SQL that lets a role do all that slotkeeper does, to be run
 // by a superuser on the primary, in the database that has the extension. The
-// role must exist: CREATE ROLE name LOGIN. Running it again changes nothing.
+// role must exist: CREATE ROLE name LOGIN. Running it again changes nothing. In
+// order: for the REPLICATION attribute, the statistics, the schema, its functions.
 func Grants(role string) []string {
 	r := quoteIdent(role)
 	return []string{
@@ -19,6 +20,9 @@ func Grants(role string) []string {
 		fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slotkeeper TO %s;", r),
 	}
 }
+
+// objectGrants are those of Grants on what CREATE EXTENSION makes.
+func objectGrants(role string) []string { return Grants(role)[2:] }
 
 func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
 

@@ -16,7 +16,7 @@ type slotRow struct {
 	kind, snapshot                 string
 	twoPhaseAt, restart, confirmed *string
 	xmin, catalogXmin, effective   *uint32
-	inode                          string
+	inode                          *string
 	birth                          *time.Time
 	marker                         markerRow
 }
@@ -46,18 +46,29 @@ func (r *slotRow) fields() []any {
 	}
 }
 
+// scanSlots leaves out what has no directory any more: it is being dropped, and
+// must not hide the others.
 func scanSlots(rows pgx.Rows) ([]cluster.Slot, error) {
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (cluster.Slot, error) {
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (slotRow, error) {
 		var r slotRow
-		if err := row.Scan(r.fields()...); err != nil {
-			return r.slot, err
+		err := row.Scan(r.fields()...)
+		return r, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slots := make([]cluster.Slot, 0, len(all))
+	for _, r := range all {
+		if r.inode == nil {
+			continue
 		}
 		s, err := r.convert()
 		if err != nil {
-			return s, fmt.Errorf("slot %q: %w", s.Name, err)
+			return nil, fmt.Errorf("slot %q: %w", s.Name, err)
 		}
-		return s, nil
-	})
+		slots = append(slots, s)
+	}
+	return slots, nil
 }
 
 func (r *slotRow) convert() (cluster.Slot, error) {
@@ -78,7 +89,7 @@ func (r *slotRow) convert() (cluster.Slot, error) {
 		return s, l.err
 	}
 	var err error
-	if s.Incarnation, err = incarnation(r.inode, r.birth); err != nil {
+	if s.Incarnation, err = incarnation(str(r.inode), r.birth); err != nil {
 		return s, err
 	}
 	if s.Marker, err = r.marker.convert(); err != nil {

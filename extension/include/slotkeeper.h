@@ -105,6 +105,7 @@ typedef struct Marker
 	Incarnation source;
 	char	   *way;			/* NULL where nothing was proven */
 	XLogRecPtr	witness;		/* of way later_file: the file's position; else Invalid */
+	Incarnation own;			/* of one that was read: the directory that it lies in */
 } Marker;
 
 /*
@@ -115,6 +116,12 @@ extern bool marker_read(const char *slot_name, Marker *result);
 
 /* Writes where the content differs from what is there. True when it wrote. */
 extern bool marker_write(const char *slot_name, const Marker *marker);
+
+/*
+ * The same where old was read while nobody else could write: with the slot in
+ * hand and the fence locked.
+ */
+extern bool marker_renew(const char *slot_name, const Marker *old, const Marker *marker);
 
 /* A marker as this caller writes it, without source and way. */
 extern void marker_init(Marker *marker, MarkerKind kind, const Fence *fence, int64 generation);
@@ -327,12 +334,21 @@ extern void outcomes_refuse(FunctionCallInfo fcinfo, const Refusal *refusal,
 
 /* --- hold.c ---------------------------------------------------------------- */
 
+/* The files of the hold as one call has found them in order. */
+typedef struct HoldSeen
+{
+	bool		valid;
+	Incarnation own;
+	TransactionId catalog_xmin;
+	int64		generation;
+} HoldSeen;
+
 /*
  * Whether this node's hold counts and pins catalog rows from x on; gives its
- * generation. *why is a sentence when false.
+ * generation. *why is a sentence when false. Its files are read again only where
+ * memory or the directory is not what seen says; zeroed, nothing has been seen.
  */
-extern bool hold_pins(const Fence *fence, TransactionId x, int64 *generation, char **why);
-
+extern bool hold_pins(const Fence *fence, TransactionId x, HoldSeen *seen, int64 *generation, char **why);
 
 /* --- walhold.c ------------------------------------------------------------- */
 
@@ -341,6 +357,14 @@ extern void wal_hold_set(const Fence *fence, int64 generation, XLogRecPtr wal, O
 
 /* --- mirror.c ------------------------------------------------------------- */
 
+/* What holds for all slots of one call, so that a thousand of them ask once. */
+typedef struct Seen
+{
+	HoldSeen	hold;
+	NameData	plugin;			/* one that is here and may be used; "" for none */
+	XLogRecPtr	wal_from;		/* the WAL from here on was there a moment ago; Invalid for none */
+} Seen;
+
 typedef struct MirrorCall
 {
 	const Fence *fence;
@@ -348,6 +372,7 @@ typedef struct MirrorCall
 	int64		max_bytes;
 	int64		generation;		/* of this node's hold */
 	Outcome    *out;
+	Seen	   *seen;
 } MirrorCall;
 
 /* Makes a new mirror, or the row says why not. */

@@ -8,6 +8,7 @@
 #include "access/transam.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "utils/memutils.h"
 
 #include "slotkeeper.h"
 
@@ -23,6 +24,8 @@ server_can(MirrorCall *call)
 		outcome_hint(call->out, "Set wal_level = logical on this server and restart it.");
 		return false;
 	}
+	if (strcmp(NameStr(call->seen->plugin), NameStr(call->change->plugin)) == 0)
+		return true;
 	if (!plugin_exists(NameStr(call->change->plugin)))
 	{
 		outcome_is(call->out, "plugin_missing", "The library of output plugin \"%s\" is not installed here.",
@@ -37,6 +40,7 @@ server_can(MirrorCall *call)
 		outcome_hint(call->out, "Add it to output_plugin_libraries on this server and reload.");
 		return false;
 	}
+	call->seen->plugin = call->change->plugin;
 	return true;
 }
 
@@ -45,7 +49,7 @@ held(MirrorCall *call)
 {
 	char	   *why;
 
-	if (hold_pins(call->fence, call->change->catalog_xmin, &call->generation, &why))
+	if (hold_pins(call->fence, call->change->catalog_xmin, &call->seen->hold, &call->generation, &why))
 		return true;
 	outcome_is(call->out, "not_pinned", "%s", why);
 	outcome_hint(call->out, "Call slotkeeper.hold on the primary and then here first.");
@@ -110,19 +114,34 @@ ours(MirrorCall *call, const SlotLook *look, Marker *marker)
 	return false;
 }
 
-static void
-move_or_replace(MirrorCall *call)
+/*
+ * Now that it is in hand: is it the one whose marker was read? Nobody else has
+ * written markers since, for the fence is locked.
+ */
+static bool
+the_same(MirrorCall *call, const Marker *marker)
 {
-	const char *name = NameStr(call->change->name);
+	Incarnation now;
 	SlotLook	look;
-	Marker		marker;
 
-	hand_acquire(name);
 	look_at(MyReplicationSlot, &look);
-	if (ours(call, &look, &marker) && standby_has_replayed(call))
+	if (!LookIsPhysical(&look) && look.data.persistency == RS_PERSISTENT &&
+		incarnation_of(NameStr(call->change->name), &now) &&
+		now.inode == marker->own.inode && incarnation_same(&now, &marker->own))
+		return true;
+	outcome_is(call->out, "retry", "The slot \"%s\" here was dropped and made again at this moment.",
+			   NameStr(call->change->name));
+	return false;
+}
+
+static void
+move_or_replace(MirrorCall *call, const Marker *marker)
+{
+	hand_acquire(NameStr(call->change->name));
+	if (the_same(call, marker) && standby_has_replayed(call))
 	{
-		if (!is_another(call, &marker))
-			mirror_move(call, &marker);
+		if (!is_another(call, marker))
+			mirror_move(call, marker);
 		else
 		{
 			hand_drop();
@@ -154,7 +173,7 @@ apply_work(void *arg)
 	if (!server_can(call) || !standby_has_replayed(call) || !held(call))
 		return;
 	if (exists)
-		move_or_replace(call);
+		move_or_replace(call, &marker);
 	else
 		mirror_make(call, "made");
 }
@@ -194,6 +213,9 @@ slotkeeper_apply(PG_FUNCTION_ARGS)
 	int64		max_bytes;
 	int			count;
 	int			lock;
+	Seen		seen = {0};
+	MemoryContext whole;
+	MemoryContext each;
 
 	arg_fence(fcinfo, 0, &fence);
 	changes = arg_changes(fcinfo, 1, &count);
@@ -205,16 +227,21 @@ slotkeeper_apply(PG_FUNCTION_ARGS)
 		outcomes_refuse(fcinfo, &refusal, &changes[0].name, sizeof(Change), count);
 		return (Datum) 0;
 	}
+	each = AllocSetContextCreate(CurrentMemoryContext, "slotkeeper slot", ALLOCSET_DEFAULT_SIZES);
+	whole = MemoryContextSwitchTo(each);
 	for (int i = 0; i < count; i++)
 	{
 		Outcome		out;
-		MirrorCall	call = {&fence, &changes[i], max_bytes, 0, &out};
+		MirrorCall	call = {&fence, &changes[i], max_bytes, 0, &out, &seen};
 
 		CHECK_FOR_INTERRUPTS();
 		outcome_init(&out, NameStr(changes[i].name));
 		apply_one(&call);
 		outcome_put(fcinfo, &out);
+		MemoryContextReset(each);
 	}
+	MemoryContextSwitchTo(whole);
+	MemoryContextDelete(each);
 	fence_leave(lock);
 	return (Datum) 0;
 }

@@ -31,23 +31,50 @@ hold_is_untouched(const SlotLook *look)
 		(look->active_pid == 0 || look->active_pid == MyProcPid);
 }
 
+/* Marker and state file are still what was seen: of this directory, and with this in memory. */
+static bool
+still_as_seen(const HoldSeen *seen, const SlotLook *look)
+{
+	Incarnation now;
+
+	return seen->valid && seen->catalog_xmin == look->data.catalog_xmin &&
+		incarnation_of(HOLD_NAME, &now) && now.inode == seen->own.inode && incarnation_same(&now, &seen->own);
+}
+
+static bool
+files_say_so(const Fence *fence, const SlotLook *look, HoldSeen *seen, char **why)
+{
+	Marker		marker;
+
+	memset(seen, 0, sizeof(*seen));
+	if (!marker_is_ours(HOLD_NAME, fence, &marker) || marker.kind != MARKER_HOLD)
+	{
+		*why = pstrdup("The slot " HOLD_NAME " here has no marker of this controller.");
+		return false;
+	}
+	if (!statefile_holds(look, why))
+		return false;
+	seen->valid = true;
+	seen->own = marker.own;
+	seen->catalog_xmin = look->data.catalog_xmin;
+	seen->generation = marker.generation;
+	return true;
+}
+
 bool
-hold_pins(const Fence *fence, TransactionId x, int64 *generation, char **why)
+hold_pins(const Fence *fence, TransactionId x, HoldSeen *seen, int64 *generation, char **why)
 {
 	SlotLook	look;
-	Marker		marker;
 
 	if (!look_at_slot(HOLD_NAME, &look))
 		*why = pstrdup("There is no slot " HOLD_NAME " here.");
-	else if (!marker_is_ours(HOLD_NAME, fence, &marker) || marker.kind != MARKER_HOLD)
-		*why = pstrdup("The slot " HOLD_NAME " here has no marker of this controller.");
 	else if (!hold_is_untouched(&look))
 		*why = pstrdup("The slot " HOLD_NAME " here is used by somebody else.");
 	else if (!xid_not_after(look.data.catalog_xmin, x) || !xid_not_after(look.effective_catalog_xmin, x))
 		*why = psprintf("The slot " HOLD_NAME " here pins from %u on, not from %u.", look.data.catalog_xmin, x);
-	else if (statefile_holds(&look, why))
+	else if (still_as_seen(seen, &look) || files_say_so(fence, &look, seen, why))
 	{
-		*generation = marker.generation;
+		*generation = seen->generation;
 		return true;
 	}
 	return false;

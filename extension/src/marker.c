@@ -118,6 +118,7 @@ marker_read(const char *slot_name, Marker *result)
 	/* the inode is compared here even without a birth time: this is one node */
 	if (written.inode != own.inode || !incarnation_same(&written, &own))
 		return false;
+	result->own = own;
 	return read_fields(&file, result);
 }
 
@@ -191,6 +192,34 @@ marker_write(const char *slot_name, const Marker *marker)
 	marker_path(path, sizeof(path), slot_name);
 	textfile_write(&now, path, NULL);
 	return true;
+}
+
+static bool
+same_text(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool
+same_source(const Marker *a, const Marker *b)
+{
+	if (a->has_source != b->has_source)
+		return false;
+	return !a->has_source ||
+		(a->source.inode == b->source.inode && a->source.has_birth == b->source.has_birth &&
+		 a->source.birth == b->source.birth);
+}
+
+bool
+marker_renew(const char *slot_name, const Marker *old, const Marker *marker)
+{
+	if (old->version == marker->version && old->kind == marker->kind &&
+		same_text(old->scope, marker->scope) && same_text(old->store, marker->store) &&
+		old->system_identifier == marker->system_identifier && old->timeline == marker->timeline &&
+		old->generation == marker->generation && same_source(old, marker) &&
+		same_text(old->way, marker->way) && old->witness == marker->witness)
+		return false;
+	return marker_write(slot_name, marker);
 }
 
 void

@@ -88,6 +88,24 @@ wal_is_there(MirrorCall *call)
 	return false;
 }
 
+/*
+ * The same for a mirror that pins it already. Many slots of one call share one
+ * look: each looking through pg_wal by itself takes slots times segments.
+ */
+static bool
+wal_is_still_there(MirrorCall *call)
+{
+	XLogRecPtr	from = call->change->restart_lsn;
+	XLogRecPtr *seen = &call->seen->wal_from;
+
+	if (!XLogRecPtrIsInvalid(*seen) && from >= *seen)
+		return true;
+	if (!wal_is_there(call))
+		return false;
+	*seen = from;
+	return true;
+}
+
 /* Puts the snapshot that came with the change in place and walks. */
 static bool
 prove(MirrorCall *call, Proof *proof)
@@ -96,6 +114,8 @@ prove(MirrorCall *call, Proof *proof)
 	char	   *bad = NULL;
 	bool		installed = true;
 
+	/* a walk takes its time, and what was seen before it is old news after it */
+	call->seen->wal_from = InvalidXLogRecPtr;
 	if (c->snapshot != NULL)
 		installed = snapshot_file_install(c->snapshot_at, VARDATA_ANY(c->snapshot),
 										  VARSIZE_ANY_EXHDR(c->snapshot), &bad);
@@ -285,7 +305,7 @@ mirror_move(MirrorCall *call, const Marker *marker)
 	bool		file_first;
 	Marker		now;
 
-	if (would_go_back(call) || !wal_is_there(call))
+	if (would_go_back(call) || !wal_is_still_there(call))
 		return;
 	if (!prove_again(call, marker, &now))
 		return;
@@ -297,13 +317,13 @@ mirror_move(MirrorCall *call, const Marker *marker)
 	 */
 	file_first = rests_on_file(now.way);
 	if (file_first)
-		(void) marker_write(NameStr(data->name), &now);
+		(void) marker_renew(NameStr(data->name), marker, &now);
 	if (!same_saved && !save_move(call))
 		return;
 	if (same_saved && !same)
 		move_confirmed(c);
 	if (!file_first)
-		(void) marker_write(NameStr(data->name), &now);
+		(void) marker_renew(NameStr(data->name), marker, &now);
 	outcome_is(call->out, same ? "unchanged" : "moved", NULL);
 	outcome_position(call->out, data);
 }

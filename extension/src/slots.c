@@ -11,6 +11,7 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/pg_lsn.h"
 #include "utils/tuplestore.h"
 
@@ -74,9 +75,16 @@ put_logical(SlotRow *row, const SlotLook *look)
 	row->values[S_DATABASE_OID] = ObjectIdGetDatum(look->data.database);
 }
 
+/* The snapshot file that was looked at last: slots that stand together share one. */
+typedef struct SnapshotSeen
+{
+	XLogRecPtr	at;				/* Invalid: none yet */
+	SnapshotState state;
+} SnapshotSeen;
+
 /* Of the file that decoding begins with: the one that a mirror's proof rests on. */
 static void
-put_snapshot(SlotRow *row, const SlotLook *look, const Marker *marker)
+put_snapshot(SlotRow *row, const SlotLook *look, const Marker *marker, SnapshotSeen *seen)
 {
 	XLogRecPtr	at;
 
@@ -84,7 +92,10 @@ put_snapshot(SlotRow *row, const SlotLook *look, const Marker *marker)
 	if (row->nulls[S_SNAPSHOT])
 		return;
 	at = marker_file_at(marker, look->data.restart_lsn);
-	put_text(row, S_SNAPSHOT, snapshot_state_name(snapshot_file_state(at, NULL)));
+	if (at != seen->at)
+		seen->state = snapshot_file_state(at, NULL);
+	seen->at = at;
+	put_text(row, S_SNAPSHOT, snapshot_state_name(seen->state));
 }
 
 /* What is in memory; look must live as long as row. */
@@ -117,19 +128,21 @@ put_memory(SlotRow *row, const SlotLook *look)
 }
 
 static void
-put_files(SlotRow *row, const SlotLook *look, bool wal_ok, TupleDesc desc)
+put_files(SlotRow *row, const SlotLook *look, bool wal_ok, SnapshotSeen *seen, TupleDesc desc)
 {
 	const char *name = NameStr(look->data.name);
 	Incarnation inc;
 	Marker		marker;
 	bool		marked = marker_read(name, &marker);
 
-	row->nulls[S_INCARNATION] = !incarnation_of(name, &inc);
+	if (marked)
+		inc = marker.own;
+	row->nulls[S_INCARNATION] = !marked && !incarnation_of(name, &inc);
 	if (!row->nulls[S_INCARNATION])
 		row->values[S_INCARNATION] = incarnation_datum(&inc, TupleDescAttr(desc, S_INCARNATION)->atttypid);
 	row->values[S_WAL_OK] = BoolGetDatum(wal_ok);
 	row->values[S_SAVED] = BoolGetDatum(statefile_holds(look, NULL));
-	put_snapshot(row, look, marked ? &marker : NULL);
+	put_snapshot(row, look, marked ? &marker : NULL, seen);
 	row->nulls[S_MARKER] = !marked;
 	if (marked)
 		row->values[S_MARKER] = marker_datum(&marker, TupleDescAttr(desc, S_MARKER)->atttypid);
@@ -150,8 +163,11 @@ slotkeeper_slots(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	XLogRecPtr	readable = wal_readable_to(NULL);
 	bool		older_ok = false;
+	SnapshotSeen seen = {InvalidXLogRecPtr};
 	SlotLook   *looks;
 	int			count;
+	MemoryContext whole;
+	MemoryContext each;
 
 	compat_materialize(fcinfo);
 	if (rsinfo->setDesc->natts != SLOTS_COLUMNS)
@@ -162,6 +178,8 @@ slotkeeper_slots(PG_FUNCTION_ARGS)
 
 	looks = look_at_all_slots(&count);
 	qsort(looks, count, sizeof(SlotLook), compare_restart);
+	each = AllocSetContextCreate(CurrentMemoryContext, "slotkeeper slot", ALLOCSET_DEFAULT_SIZES);
+	whole = MemoryContextSwitchTo(each);
 	for (int i = 0; i < count; i++)
 	{
 		SlotRow		row = {0};
@@ -173,8 +191,11 @@ slotkeeper_slots(PG_FUNCTION_ARGS)
 			wal_ok = (older_ok && restart <= readable) || wal_exists_from(restart, NULL);
 		older_ok = wal_ok;
 		put_memory(&row, &looks[i]);
-		put_files(&row, &looks[i], wal_ok, rsinfo->setDesc);
+		put_files(&row, &looks[i], wal_ok, &seen, rsinfo->setDesc);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row.values, row.nulls);
+		MemoryContextReset(each);
 	}
+	MemoryContextSwitchTo(whole);
+	MemoryContextDelete(each);
 	return (Datum) 0;
 }

@@ -116,19 +116,19 @@ func (c call) broken(v *values) call {
 	return c
 }
 
-// sql gives the codes of its rows, or its text, in one column, and what it says
-// of how to go on in a second one.
+// sql gives the codes of its rows, or its text, in one column, what it says of how
+// to go on in a second one, and details in a third.
 func (c call) sql() string {
 	what := fmt.Sprintf("FROM slotkeeper.%s(%s) r", c.function, list(c.args))
 	switch c.function {
 	case "raise_fence", "remove_fence":
-		return "SELECT r::text, NULL " + what
+		return "SELECT r::text, NULL, NULL " + what
 	case "hold", "apply", "mark", "stamp", "drop":
-		return "SELECT r.code, r.resume " + what
+		return "SELECT r.code, r.resume, r.detail " + what
 	case "consistent_point":
-		return "SELECT coalesce(r.way, 'none'), r.resume " + what
+		return "SELECT coalesce(r.way, 'none'), r.resume, NULL " + what
 	case "snapshot":
-		return "SELECT CASE WHEN r IS NULL THEN 'none' ELSE 'bytes' END, NULL " + what
+		return "SELECT CASE WHEN r IS NULL THEN 'none' ELSE 'bytes' END, NULL, NULL " + what
 	}
-	return "SELECT 'row', NULL " + what
+	return "SELECT 'row', NULL, NULL " + what
 }

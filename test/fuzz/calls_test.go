@@ -97,6 +97,10 @@ func (v *view) one() call {
 	case 4, 5, 6, 7:
 		c := v.apply(slots)
 		c.args[2].sql = pick(v.rand, forever, "1", "8192", "100000")
+		if v.rand.IntN(4) == 0 && len(slots) > 0 {
+			change := &c.args[1].elems[v.rand.IntN(len(slots))]
+			change.fields[8].sql = v.snapshot() // nothing else of it is wrong
+		}
 		return c
 	case 8:
 		return v.drop(names...)

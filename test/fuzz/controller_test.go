@@ -37,8 +37,8 @@ func codes(ctx context.Context, conn *pgx.Conn, c call) ([]string, error) {
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
 		var code string
-		var resume *string
-		err := row.Scan(&code, &resume)
+		var resume, detail *string
+		err := row.Scan(&code, &resume, &detail)
 		return code, err
 	})
 }

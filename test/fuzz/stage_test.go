@@ -73,33 +73,34 @@ func (g *stage) role(n *lab.Node) *pgx.Conn {
 }
 
 // mover writes and consumes on the primary until its context ends: slots move,
-// catalogs change, transactions stay open over checkpoints.
+// catalogs change, and there is always a transaction open.
 func (g *stage) mover(ctx context.Context, r *rand.Rand) error {
-	conn, err := g.primary.Connect(ctx, "", "")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // the test is over
-	open, err := g.primary.Connect(ctx, "", "")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = open.Close(context.WithoutCancel(ctx)) }() // the test is over
-	begun := false
-	for ctx.Err() == nil {
-		toggle := "BEGIN; INSERT INTO t VALUES (2)"
-		if begun {
-			toggle = "COMMIT"
-		}
-		begun = !begun
-		steps := []string{"INSERT INTO t SELECT generate_series(1, 20)", "CREATE TABLE passing (); DROP TABLE passing", "CHECKPOINT",
-			fmt.Sprintf("SELECT count(*) FROM pg_logical_slot_get_changes('%s', NULL, NULL)", pick(r, g.slots...))}
-		if _, err := open.PgConn().Exec(ctx, toggle).ReadAll(); err != nil && ctx.Err() == nil {
+	var sessions []*pgx.Conn
+	for range 3 {
+		conn, err := g.primary.Connect(ctx, "", "")
+		if err != nil {
 			return err
 		}
-		for _, sql := range steps {
-			if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("running %s: %w", sql, err)
+		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // the test is over
+		sessions = append(sessions, conn)
+	}
+	for round := 0; ctx.Err() == nil; round++ {
+		slot := pick(r, g.slots...)
+		steps := []struct {
+			session int
+			sql     string
+		}{
+			{round % 2, "BEGIN; INSERT INTO t VALUES (2)"},
+			{2, "CHECKPOINT"},
+			{(round + 1) % 2, "COMMIT"},
+			{2, "INSERT INTO t SELECT generate_series(1, 20); CREATE TABLE passing (); DROP TABLE passing"},
+			{2, "CHECKPOINT"},
+			{2, fmt.Sprintf("SELECT count(*) FROM pg_logical_slot_get_changes('%s', NULL, NULL)", slot)},
+			{2, fmt.Sprintf("SELECT count(*) FROM pg_logical_slot_get_changes('%s', NULL, NULL)", slot)},
+		}
+		for _, step := range steps {
+			if _, err := sessions[step.session].PgConn().Exec(ctx, step.sql).ReadAll(); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("running %s: %w", step.sql, err)
 			}
 		}
 	}

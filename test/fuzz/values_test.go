@@ -144,7 +144,7 @@ func (v *values) snapshot() string {
 	case 2:
 		return pick(v.rand, "''::bytea", "'\\x00'::bytea", "decode(repeat('ff', 200), 'hex')", "decode(repeat('00', 1000000), 'hex')")
 	default:
-		for range v.rand.IntN(4) + 1 {
+		for range v.rand.IntN(3) + 1 {
 			bytes[v.rand.IntN(len(bytes))] ^= byte(1 << v.rand.IntN(8))
 		}
 	}

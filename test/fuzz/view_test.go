@@ -35,7 +35,7 @@ const nodeSQL = `SELECT system_identifier, timeline, in_recovery FROM slotkeeper
 
 const slotsSQL = `SELECT name::text, kind, coalesce(plugin::text, ''), coalesce(database_oid, 0)::text, two_phase::text,
 	coalesce(two_phase_at::text, ''), coalesce(restart_lsn::text, ''), coalesce(confirmed_flush_lsn::text, ''), coalesce(catalog_xmin::text, ''),
-	coalesce(encode(slotkeeper.snapshot(restart_lsn), 'hex'), ''), incarnation::text, coalesce((marker).kind, ''), coalesce((marker).generation, 0)
+	coalesce(encode(slotkeeper.snapshot(restart_lsn), 'hex'), ''), coalesce(incarnation::text, '(1,)'), coalesce((marker).kind, ''), coalesce((marker).generation, 0)
 	FROM (SELECT * FROM slotkeeper.slots() WHERE kind = 'logical' AND restart_lsn IS NOT NULL) l
 	UNION ALL SELECT name::text, kind, '', '0', 'false', '', coalesce(restart_lsn::text, ''), '', coalesce(catalog_xmin::text, ''), '',
 	coalesce(incarnation::text, '(1,)'), coalesce((marker).kind, ''), coalesce((marker).generation, 0)
