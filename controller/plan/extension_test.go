@@ -318,9 +318,16 @@ func (w *world) syncSlots(node string) bool {
 		if here != nil && !here.Synced {
 			return false
 		}
+		if from.Invalidated != "" || !s.removed.NotAfter(from.CatalogXmin.V) {
+			continue
+		}
+		if here != nil && here.Invalidated != "" {
+			here = nil
+		}
 		if here == nil {
 			here = &cluster.Slot{Name: name, Kind: cluster.Logical, Incarnation: w.incarnation(), Synced: true, Failover: true}
 			s.slots[name] = here
+			w.born[here.Incarnation.Birth.V] = w.born[from.Incarnation.Birth.V]
 		}
 		here.Plugin, here.Database, here.DatabaseOID = from.Plugin, from.Database, from.DatabaseOID
 		here.Restart, here.Confirmed, here.CatalogXmin, here.EffectiveCatalogXmin = from.Restart, from.Confirmed, from.CatalogXmin, from.EffectiveCatalogXmin

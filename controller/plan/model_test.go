@@ -147,6 +147,11 @@ func (w *world) replay(name string, upto cluster.LSN) {
 				s.removed = v.removed
 			}
 		}
+		for _, slot := range s.slots { // a conflict of recovery
+			if slot.Synced && !s.removed.NotAfter(slot.CatalogXmin.V) {
+				slot.Invalidated = "rows_removed"
+			}
+		}
 	}
 }
 
