@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
@@ -296,5 +299,25 @@ func TestAMemberOfAnotherClusterIsNamed(t *testing.T) {
 	}
 	if doc.Complete {
 		t.Error("the observation counts as complete")
+	}
+}
+
+// Who reads the log of last night cannot ask for the status of then.
+func TestTheLogHasTheHints(t *testing.T) {
+	s := newStage(t)
+	var log bytes.Buffer
+	s.c.deps.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
+	for _, name := range []string{"b", "c"} {
+		s.nodes[name].read.Node.WalLevel = "replica"
+	}
+	doc := s.cycle(t)
+	pair := pairOf(doc, "cdc", "b")
+	for _, f := range append(doc.Conditions, status.Finding{Hint: pair.Hint}) {
+		if f.Hint != "" && !strings.Contains(log.String(), fmt.Sprintf("hint=%q", f.Hint)) {
+			t.Errorf("no hint %q in\n%s", f.Hint, log.String())
+		}
+	}
+	if pair.Hint == "" {
+		t.Error("the scene is not set: nothing has a hint")
 	}
 }

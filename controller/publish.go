@@ -44,19 +44,28 @@ func (c *Controller) logTransitions(before *status.Status, now status.Status) {
 			if was.Verdict == p.Verdict && was.Reason == p.Reason {
 				continue
 			}
-			c.deps.Logger.Info("verdict", "slot", slot.Name, "node", p.Node, "verdict", string(p.Verdict),
-				"reason", string(p.Reason), "message", p.Message, "was", string(was.Verdict))
+			c.deps.Logger.Info("verdict", withHint(p.Hint, "slot", slot.Name, "node", p.Node, "verdict", string(p.Verdict),
+				"reason", string(p.Reason), "message", p.Message, "was", string(was.Verdict))...)
 		}
 	}
 	for _, f := range now.Conditions {
 		if !had[f.Code+"/"+f.Subject] {
-			c.deps.Logger.Log(levelOf(f.Severity), "condition", "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)
+			c.deps.Logger.Log(levelOf(f.Severity), "condition",
+				withHint(f.Hint, "code", f.Code, "subject", f.Subject, "severity", string(f.Severity), "message", f.Message)...)
 		}
 		delete(had, f.Code+"/"+f.Subject)
 	}
 	for gone := range had {
 		c.deps.Logger.Info("condition over", "condition", gone)
 	}
+}
+
+// withHint: the log of a night is read where no command can be asked any more.
+func withHint(hint string, fields ...any) []any {
+	if hint == "" {
+		return fields
+	}
+	return append(fields, "hint", hint)
 }
 
 func levelOf(s plan.Severity) hclog.Level {

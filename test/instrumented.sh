@@ -28,14 +28,13 @@ server() {
     bin=$("$pg_config" --bindir)
     copy "$(dirname "$bin")"
     copy "$("$pg_config" --sharedir)"
-    mkdir -p "$work/usr"
-    ln -sfn "$(dirname "$("$pg_config" --includedir)")/include" "$work/usr/include"
+    copy "$("$pg_config" --includedir)"
     BIN=$work$bin
 }
 
 extension() { # extension CFLAGS LIBRARIES
     cp -r extension "$work/extension"
-    rm -f "$work"/extension/src/*.o
+    rm -f "$work"/extension/src/*.o "$work"/extension/*.so
     make -s -C "$work/extension" PG_CONFIG="$BIN/pg_config" with_llvm=no COPT="$1" SHLIB_LINK="$2" install
 }
 

@@ -96,6 +96,7 @@ var commands = []func() *cobra.Command{
 	newPlanCommand,
 	newSyncCommand,
 	newVerifyCommand,
+	newDoctorCommand,
 	newUninstallCommand,
 	newConfigCommand,
 	newVersionCommand,

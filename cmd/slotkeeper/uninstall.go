@@ -152,7 +152,7 @@ func (u *uninstaller) raise(ctx context.Context, t *term, p *peer) bool {
 func fenceText(answer string) string {
 	switch cluster.Code(answer) {
 	case cluster.CodeForeignEpoch:
-		return "foreign_epoch: its fence belongs to another scope or another etcd; use that one's configuration, or remove pg_replslot/slotkeeper.fence by hand"
+		return "foreign_epoch: its fence belongs to another scope or another etcd; use that one's configuration; where it is gone for good, run SELECT slotkeeper.remove_fence(fence) FROM slotkeeper.node() on this node, and this command again"
 	case cluster.CodeFenced:
 		return "fenced: another controller has led since"
 	}

@@ -60,7 +60,7 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 	if !fact.OK() || fact.Value.Node.SystemID != c.lead.systemID {
 		return endpointRule(c, pr)
 	}
-	mirror := named(fact.Value.Slots, slot)
+	mirror := c.slotOn(pr.node, slot)
 	if c.m.Slots[slot].Failover && fact.Value.Node.SyncSlots {
 		pr.server, pr.there = true, mirror
 		return c.absentServer(pr, known)

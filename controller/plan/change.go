@@ -9,7 +9,7 @@ func (c *cycle) propose(pr *pair) {
 	if pr.server || !c.canWrite(pr) || !t.located || t.held || pr.noRoom || pr.best < 0 || pr.drop != "" {
 		return
 	}
-	if c.examineHold(pr.fact.Value.Slots).state == holdUnsettled {
+	if c.holdOn(pr.node).state == holdUnsettled {
 		return // the standby would refuse it: its own hold must be saved first
 	}
 	if pr.fact.Value.Node.WalLevel != "logical" || (pr.there != nil && !c.changeable(pr)) {
@@ -84,7 +84,7 @@ func (c *cycle) tooSoon(pr *pair, k Kept) bool {
 // hold to be lowered in this plan.
 func (c *cycle) applySteps(node string) {
 	var covered, waiting []cluster.Change
-	own := c.examineHold(c.o.Nodes[node].Value.Slots)
+	own := c.holdOn(node)
 	needPrimary, needOwn := c.planned("lower/"+c.lead.primary), c.planned("lower/"+node)
 	for _, pr := range c.mine(node) {
 		x := pr.change.Position.CatalogXmin

@@ -31,8 +31,9 @@ func (c *cycle) conditions() {
 	c.failoverConditions()
 	c.gateConditions()
 	c.idleConditions()
+	ahead := c.mirrorsAhead()
 	for _, t := range c.slots {
-		c.slotConditions(t)
+		c.slotConditions(t, ahead[t])
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.m.Slots)) {
 		note := c.m.Slots[name]
@@ -101,7 +102,7 @@ func (c *cycle) physicalSlot(standby, slot string) {
 	if slot == "" {
 		return
 	}
-	s := named(c.lead.read.Slots, slot)
+	s := c.slotOn(c.lead.primary, slot)
 	switch {
 	case s == nil:
 		c.condition(Condition{Code: CondPhysicalSlotMissing, Subject: standby, Severity: Warning,
@@ -114,14 +115,19 @@ func (c *cycle) physicalSlot(standby, slot string) {
 	}
 }
 
-func (c *cycle) slotConditions(t *tracked) {
-	behind := t.held
+// mirrorsAhead are the slots that some mirror has passed.
+func (c *cycle) mirrorsAhead() map[*tracked]bool {
+	ahead := map[*tracked]bool{}
 	for _, pr := range c.pairs {
-		if pr.t == t && pr.mirror != nil && t.located && t.pos.Confirmed < pr.mirror.Confirmed.Or(0) && !c.replaces(pr) {
-			behind = true
+		if pr.mirror != nil && pr.t.located && pr.t.pos.Confirmed < pr.mirror.Confirmed.Or(0) && !c.replaces(pr) {
+			ahead[pr.t] = true
 		}
 	}
-	if behind {
+	return ahead
+}
+
+func (c *cycle) slotConditions(t *tracked, mirrorAhead bool) {
+	if t.held || mirrorAhead {
 		c.condition(Condition{Code: CondPrimaryBehindMirror, Subject: t.slot.Name, Severity: Info,
 			Message: fmt.Sprintf("%s is at %s on %s, less than it was (%s) or than a mirror is", t.slot.Name, t.pos.Confirmed, c.lead.primary, max(t.note.HighestF, t.note.Before)),
 			Hint:    "mirrors wait; it clears itself when the consumer confirms again"})

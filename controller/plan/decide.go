@@ -17,6 +17,7 @@ type cycle struct {
 	m   Memory
 	pl  Plan
 
+	index     index
 	lead      leadership
 	readAt    time.Time // of the primary
 	successor bool      // the first read of a new primary or timeline
@@ -29,6 +30,7 @@ type cycle struct {
 	hold     hold             // the primary's
 	floors   map[string]int64 // per node: mirrors of an earlier generation were left behind
 	slots    []*tracked       // the selected ones, by name
+	tracks   map[string]*tracked
 	pairs    []*pair
 	wants    map[string]cluster.XID // per slot: the oldest catalog_xmin that the primary's hold does not cover yet
 	moved    bool                   // a slot of the primary has moved since the last read
@@ -39,7 +41,8 @@ type cycle struct {
 // It changes none of its arguments. Without one primary there are no steps:
 // nothing is withdrawn, and the verdicts stay what they were.
 func Decide(now time.Time, p Policy, o Observation, m Memory) Plan {
-	c := &cycle{now: now, p: p.withDefaults(), o: o, m: m.clone(), wants: map[string]cluster.XID{}, firsts: map[string]bool{}}
+	c := &cycle{now: now, p: p.withDefaults(), o: o, m: m.clone(), wants: map[string]cluster.XID{}, firsts: map[string]bool{}, tracks: map[string]*tracked{}}
+	c.index = index{slots: map[string]map[string]*cluster.Slot{}, holds: map[string]hold{}}
 	c.m.lead()
 	c.lead = findPrimary(o, c.m)
 	if c.lead.primary == "" {

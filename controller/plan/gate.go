@@ -29,7 +29,7 @@ func gateEntries(n cluster.Node) []string {
 // gateStalls says why an entry of the primary's list holds everything back, ""
 // where it does not.
 func (c *cycle) gateStalls(entry string) string {
-	s := named(c.lead.read.Slots, entry)
+	s := c.slotOn(c.lead.primary, entry)
 	switch {
 	case s == nil && entry == c.lead.read.Node.PrimarySlotName:
 		return fmt.Sprintf("there is no such slot: it is the primary_slot_name of %s itself, through which it streamed as a standby", c.lead.primary)

@@ -62,15 +62,12 @@ func (c *cycle) walTouchDue(node string) bool {
 
 // settleTouch remembers what a call has had in hand.
 func (s *settling) settleTouch(pr *pair, note *PairNote) {
-	for _, step := range s.pl.Steps {
-		if step.Kind != StepApply || step.Node != pr.node || !hasChange(step, pr.t.slot.Name) {
-			continue
-		}
-		for _, row := range s.outs[step.ID].Outcomes {
-			if row.Name == pr.t.slot.Name && succeeded(row.Code) {
-				note.Touched = s.now
-			}
-		}
+	step := s.sent[Pair{Slot: pr.t.slot.Name, Standby: pr.node}]
+	if step == nil {
+		return
+	}
+	if row := s.rows[step.ID][pr.t.slot.Name]; row != nil && succeeded(row.Code) {
+		note.Touched = s.now
 	}
 }
 

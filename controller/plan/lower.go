@@ -16,10 +16,10 @@ func (c *cycle) lowerPrimary() {
 		if c.hold.state == holdUnsettled {
 			break // see below
 		}
-		t := c.trackedSlot(slot)
+		t := c.tracks[slot]
 		s.Wants = append(s.Wants, cluster.Want{CatalogXmin: c.wants[slot], Slot: slot, Source: t.slot.Incarnation})
 	}
-	if w := named(c.lead.read.Slots, cluster.WALHoldName); w != nil && c.ours(*w) {
+	if w := c.slotOn(c.lead.primary, cluster.WALHoldName); w != nil && c.ours(*w) {
 		s.WAL = cluster.Some(cluster.LSN(0))
 		s.Why = "the WAL hold of a standby has no place on a primary"
 	}
@@ -54,15 +54,6 @@ func keepFirst(h hold, wants []cluster.Want) []cluster.Want {
 	return wants
 }
 
-func (c *cycle) trackedSlot(name string) *tracked {
-	for _, t := range c.slots {
-		if t.slot.Name == name {
-			return t
-		}
-	}
-	return nil
-}
-
 // needed is per slot the oldest catalog_xmin that some node must have held: of
 // its mirrors anywhere and of its kept reads.
 func (c *cycle) needed() map[string]cluster.XID {
@@ -89,12 +80,12 @@ func (c *cycle) needed() map[string]cluster.XID {
 // acts from the moment of a promotion, for the mirrors of the others. The same
 // call sets the WAL hold.
 func (c *cycle) lowerStandby(node string) {
-	own := c.examineHold(c.o.Nodes[node].Value.Slots)
+	own := c.holdOn(node)
 	s := Step{ID: "lower/" + node, Stage: StageLowerStandbys, Node: node, Kind: StepHold, Generation: c.m.Generation, WAL: c.walHold(node)}
 	need := c.needed()
 	for _, slot := range slices.Sorted(maps.Keys(need)) {
 		if !own.pins(need[slot]) {
-			s.Wants = append(s.Wants, cluster.Want{CatalogXmin: need[slot], Slot: slot, Source: c.trackedSlot(slot).slot.Incarnation})
+			s.Wants = append(s.Wants, cluster.Want{CatalogXmin: need[slot], Slot: slot, Source: c.tracks[slot].slot.Incarnation})
 		}
 	}
 	older := !own.broken() && own.generation != c.m.Generation

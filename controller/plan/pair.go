@@ -51,7 +51,7 @@ func (c *cycle) newPair(t *tracked, node string) *pair {
 		return pr
 	}
 	pr.read = true
-	pr.there = named(read.Slots, t.slot.Name)
+	pr.there = c.slotOn(node, t.slot.Name)
 	if pr.server {
 		return pr
 	}

@@ -180,7 +180,9 @@ func (f *faults) replay(t *rapid.T, name string) {
 // server; nothing is promised for it.
 func (f *faults) promote(name string) {
 	s := f.w.servers[name]
-	maps.DeleteFunc(s.slots, func(_ string, v *cluster.Slot) bool { return v.Marker == nil && !v.Synced || v.Synced && v.Invalidated != "" })
+	maps.DeleteFunc(s.slots, func(_ string, v *cluster.Slot) bool {
+		return v.Marker == nil && !v.Synced || v.Synced && v.Invalidated != ""
+	})
 	f.w.promote(name)
 }
 

@@ -17,7 +17,7 @@ func (c *cycle) raise() {
 		return
 	}
 	for _, node := range c.targets() {
-		h := c.examineHold(c.o.Nodes[node].Value.Slots)
+		h := c.holdOn(node)
 		if h.state != holdValid || h.generation != c.m.Generation || !h.xmin.Precedes(target) || c.planned("lower/"+node) {
 			continue
 		}

@@ -47,7 +47,7 @@ func (c *cycle) removal(pr *pair) {
 func (c *cycle) dropStep(node string) {
 	var names []string
 	for _, s := range sortedSlots(c.o.Nodes[node].Value.Slots) {
-		if c.removable(s) && s.ActivePID == 0 && named(c.lead.read.Slots, s.Name) == nil && c.m.Slots[s.Name].AbsentReads >= absentReads {
+		if c.removable(s) && s.ActivePID == 0 && c.slotOn(c.lead.primary, s.Name) == nil && c.m.Slots[s.Name].AbsentReads >= absentReads {
 			names = append(names, s.Name)
 		}
 	}
@@ -79,9 +79,8 @@ func (c *cycle) dropStep(node string) {
 // dropUsedHold: a standby's hold that somebody has used is not mended within its
 // generation. It has proven nothing yet, so it is dropped and made anew.
 func (c *cycle) dropUsedHold(node string) {
-	slots := c.o.Nodes[node].Value.Slots
-	own := c.examineHold(slots)
-	if own.state == holdGone && own.generation >= c.m.Generation && named(slots, cluster.HoldName).ActivePID == 0 {
+	own := c.holdOn(node)
+	if own.state == holdGone && own.generation >= c.m.Generation && c.slotOn(node, cluster.HoldName).ActivePID == 0 {
 		c.step(Step{ID: "drop/" + node + "/hold", Stage: StageDrop, Node: node, Kind: StepDrop, Names: []string{cluster.HoldName},
 			Why: "somebody has used this hold: " + own.why})
 	}

@@ -177,7 +177,7 @@ func (c *cycle) syncConditions() {
 			continue
 		}
 		for _, s := range sortedSlots(c.lead.read.Slots) {
-			there := named(read.Slots, s.Name)
+			there := c.slotOn(node, s.Name)
 			if !s.Failover || s.Temporary || there == nil || there.Synced || c.takenAway(node, s.Name) {
 				continue
 			}

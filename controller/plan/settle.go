@@ -14,6 +14,8 @@ type settling struct {
 	pl   Plan
 	m    Memory
 	outs map[string]StepOutcome
+	sent map[Pair]*Step                         // the apply step that carries a pair's change
+	rows map[string]map[string]*cluster.Outcome // per step and slot: its first row
 
 	gap bool // the primary's hold was gone between the read and the call
 }
@@ -26,6 +28,7 @@ func Settle(now time.Time, p Policy, o Observation, pl Plan, outs []StepOutcome)
 	for _, out := range outs {
 		s.outs[out.StepID] = out
 	}
+	s.indexSteps()
 	for _, step := range pl.Steps {
 		s.remember(step, s.outs[step.ID])
 	}
@@ -71,7 +74,7 @@ func (s *settling) remember(step Step, out StepOutcome) {
 			s.m.RaisedAt = s.now
 		}
 		if ran && step.OnPrimary && step.Stage == StageLowerPrimary {
-			s.noteHeld(step, out)
+			s.noteHeld(step)
 			s.lookForGap(step, out)
 		}
 		s.settleWALTouch(step, out)
@@ -101,18 +104,17 @@ func allSucceeded(step Step, out StepOutcome) bool {
 
 // noteHeld: the hold has taken over, under one lock with its witness. The kept
 // reads from there on are held, also when the slot moves on before the next read.
-func (s *settling) noteHeld(step Step, out StepOutcome) {
-	for _, row := range out.Outcomes {
-		for _, want := range step.Wants {
-			if row.Code != cluster.CodeHeld || want.Slot == "" || want.Slot != row.Name {
-				continue
-			}
-			kept := append([]Kept(nil), s.m.Kept[want.Slot]...)
-			for i := range kept {
-				kept[i].HoldPinned = kept[i].HoldPinned || want.CatalogXmin.NotAfter(kept[i].Position.CatalogXmin) && kept[i].Source.Same(want.Source)
-			}
-			s.m.Kept[want.Slot] = kept
+func (s *settling) noteHeld(step Step) {
+	for _, want := range step.Wants {
+		row := s.rows[step.ID][want.Slot]
+		if want.Slot == "" || row == nil || row.Code != cluster.CodeHeld {
+			continue
 		}
+		kept := append([]Kept(nil), s.m.Kept[want.Slot]...)
+		for i := range kept {
+			kept[i].HoldPinned = kept[i].HoldPinned || want.CatalogXmin.NotAfter(kept[i].Position.CatalogXmin) && kept[i].Source.Same(want.Source)
+		}
+		s.m.Kept[want.Slot] = kept
 	}
 }
 
@@ -212,36 +214,49 @@ func (s *settling) settleChange(pr *pair, note *PairNote, v *Verdict) {
 
 // rowOf finds the outcome of the pair's change, or says why there is none.
 func (s *settling) rowOf(pr *pair) (Step, cluster.Outcome, string) {
-	for _, step := range s.pl.Steps {
-		if step.Kind != StepApply || step.Node != pr.node || !hasChange(step, pr.t.slot.Name) {
-			continue
-		}
-		out, ok := s.outs[step.ID]
-		switch {
-		case !ok:
-			return step, cluster.Outcome{}, "the step was not made"
-		case out.Skipped != "":
-			return step, cluster.Outcome{}, out.Skipped
-		case out.Err != "":
-			return step, cluster.Outcome{}, out.Err
-		}
-		for _, row := range out.Outcomes {
-			if row.Name == pr.t.slot.Name {
-				return step, row, ""
-			}
-		}
-		return step, cluster.Outcome{}, "the call gave no answer for it"
+	sent := s.sent[Pair{Slot: pr.t.slot.Name, Standby: pr.node}]
+	if sent == nil {
+		return Step{}, cluster.Outcome{}, "no step carries it"
 	}
-	return Step{}, cluster.Outcome{}, "no step carries it"
+	step := *sent
+	out, ok := s.outs[step.ID]
+	switch {
+	case !ok:
+		return step, cluster.Outcome{}, "the step was not made"
+	case out.Skipped != "":
+		return step, cluster.Outcome{}, out.Skipped
+	case out.Err != "":
+		return step, cluster.Outcome{}, out.Err
+	}
+	if row := s.rows[step.ID][pr.t.slot.Name]; row != nil {
+		return step, *row, ""
+	}
+	return step, cluster.Outcome{}, "the call gave no answer for it"
 }
 
-func hasChange(step Step, slot string) bool {
-	for _, ch := range step.Changes {
-		if ch.Name == slot {
-			return true
+// indexSteps lets each pair find its change and its row without a scan.
+func (s *settling) indexSteps() {
+	s.sent, s.rows = map[Pair]*Step{}, map[string]map[string]*cluster.Outcome{}
+	for i := range s.pl.Steps {
+		step := &s.pl.Steps[i]
+		if step.Kind != StepApply {
+			continue
+		}
+		for _, ch := range step.Changes {
+			if key := (Pair{Slot: ch.Name, Standby: step.Node}); s.sent[key] == nil {
+				s.sent[key] = step
+			}
 		}
 	}
-	return false
+	for id, out := range s.outs {
+		rows := make(map[string]*cluster.Outcome, len(out.Outcomes))
+		for i := range out.Outcomes {
+			if name := out.Outcomes[i].Name; rows[name] == nil {
+				rows[name] = &out.Outcomes[i]
+			}
+		}
+		s.rows[id] = rows
+	}
 }
 
 // untried explains a change that was not tried: by the hold that refused it,
@@ -260,12 +275,8 @@ func (s *settling) untried(pr *pair, step Step, why string) Tried {
 }
 
 func (s *settling) stamped(pr *pair) bool {
-	for _, row := range s.outs["stamp/"+pr.node].Outcomes {
-		if row.Name == pr.t.slot.Name && succeeded(row.Code) {
-			return true
-		}
-	}
-	return false
+	row := s.rows["stamp/"+pr.node][pr.t.slot.Name]
+	return row != nil && succeeded(row.Code)
 }
 
 func (s *settling) makeSafe(pr *pair, note *PairNote, v *Verdict, at cluster.Opt[cluster.Position]) {

@@ -26,6 +26,7 @@ func (c *cycle) trackSlots() {
 			c.keep(&t)
 		}
 		c.slots = append(c.slots, &t)
+		c.tracks[s.Name] = &t
 	}
 	c.countAbsent(present)
 }
@@ -50,11 +51,10 @@ func compareStrings(a, b string) int {
 // does not say: a mirror of ours stands only where the slot has been.
 func (c *cycle) learnHighest(t *tracked) {
 	for _, name := range c.standbys {
-		read, ok := c.readable(name)
-		if !ok || !c.firsts[name] {
+		if _, ok := c.readable(name); !ok || !c.firsts[name] {
 			continue
 		}
-		s := named(read.Slots, t.slot.Name)
+		s := c.slotOn(name, t.slot.Name)
 		if s == nil || !c.isMirror(*s) || !t.lineage(s.Marker.Source) {
 			continue
 		}

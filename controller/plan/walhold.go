@@ -16,7 +16,7 @@ func (c *cycle) walHold(node string) cluster.Opt[cluster.LSN] {
 			want = cluster.Some(r)
 		}
 	}
-	at := named(c.o.Nodes[node].Value.Slots, cluster.WALHoldName)
+	at := c.slotOn(node, cluster.WALHoldName)
 	if at != nil && (!c.ours(*at) || at.Marker.Kind != cluster.MarkWAL) {
 		return cluster.None[cluster.LSN]()
 	}

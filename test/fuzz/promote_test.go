@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -60,7 +61,9 @@ func (g *stage) applier(n *lab.Node, seed uint64, last chan<- string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	v, err := look(g.Ctx, r, conn, other)
 	g.OK(err)
+	g.OK(other.Close(g.Ctx))
 	go func() {
+		defer func() { _ = conn.Close(context.WithoutCancel(g.Ctx)) }() // its server may be stopped
 		for {
 			for _, c := range []call{v.raise(), v.hold(v.originals), v.apply(v.originals), v.drop(g.slots[r.IntN(len(g.slots))])} {
 				all, err := codes(g.Ctx, conn, c)
