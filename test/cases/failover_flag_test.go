@@ -42,6 +42,18 @@ func TestFailoverFlagAfterPromotion(t *testing.T) {
 		return got == "busy t, native t, plain f", got
 	})
 	s.NoCondition(plan.CondFailoverFlagPending)
+
+	// The originals that the old primary has left become mirrors, without the flag.
+	s.OK(s.A.Rewind(s.Ctx, s.B))
+	if flags := flags(s, s.B); flags != "busy t, native t, plain f" {
+		t.Fatalf("the scene is not set: %s", flags)
+	}
+	s.OK(s.A.Start(s.Ctx))
+	s.Safe([]string{"native", "busy", "plain"}, s.A)
+	s.Wait("the mirrors to be without the flag", func() (bool, string) {
+		got := flags(s, s.A)
+		return got == "busy f, native f, plain f", got
+	})
 }
 
 func flags(s *harness.Scene, n *lab.Node) string {
