@@ -321,3 +321,20 @@ func TestTheLogHasTheHints(t *testing.T) {
 		t.Error("the scene is not set: nothing has a hint")
 	}
 }
+
+func TestTheLogSaysOnceWhyAMemberDoesNotAnswer(t *testing.T) {
+	s := newStage(t)
+	var log bytes.Buffer
+	s.c.deps.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
+	s.nodes["b"].err = errors.New("no route to b")
+	s.cycle(t)
+	s.cycle(t)
+	if n := strings.Count(log.String(), "member does not answer: node=b"); n != 1 || !strings.Contains(log.String(), "no route to b") {
+		t.Errorf("said %d times, want once and why:\n%s", n, log.String())
+	}
+	s.nodes["b"].err = nil
+	s.cycle(t)
+	if !strings.Contains(log.String(), "member answers again: node=b role=standby") {
+		t.Errorf("its return is not said:\n%s", log.String())
+	}
+}

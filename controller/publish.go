@@ -26,6 +26,7 @@ func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo pl
 
 // logTransitions says at info what changed, per pair and per condition.
 func (c *Controller) logTransitions(before *status.Status, now status.Status) {
+	c.logMembers(before, now)
 	old := map[plan.Pair]status.Standby{}
 	had := map[string]bool{}
 	if before != nil {
@@ -57,6 +58,26 @@ func (c *Controller) logTransitions(before *status.Status, now status.Status) {
 	}
 	for gone := range had {
 		c.deps.Logger.Info("condition over", "condition", gone)
+	}
+}
+
+// logMembers says why a member cannot be asked, and when it can be again: its
+// slots' verdicts say only that it cannot, and without a primary nothing does.
+func (c *Controller) logMembers(before *status.Status, now status.Status) {
+	was := map[string]string{}
+	if before != nil {
+		for _, m := range before.Members {
+			was[m.Node] = m.Error
+		}
+	}
+	for _, m := range now.Members {
+		switch {
+		case (m.Error == "") == (was[m.Node] == ""):
+		case m.Error != "":
+			c.deps.Logger.Warn("member does not answer", withHint(m.Hint, "node", m.Node, "error", m.Error)...)
+		default:
+			c.deps.Logger.Info("member answers again", "node", m.Node, "role", m.Role)
+		}
 	}
 }
 

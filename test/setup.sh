@@ -146,8 +146,13 @@ install_extension() {
     }
 }
 
+go_hint="install Go 1.26 from https://go.dev/dl/ and put it into PATH"
 if ! command -v go >/dev/null; then
-    refuse "Go is missing, and Debian 12 has none that is new enough:" "install Go 1.26 from https://go.dev/dl/ and put it into PATH"
+    refuse "Go is missing, and Debian 12 has none that is new enough:" "$go_hint"
+fi
+# Debian 12's own Go cannot even read go.mod, and says so in riddles; newer ones fetch what they need.
+if ! output=$(go list -m 2>&1); then
+    refuse "this Go ($(go version 2>/dev/null || echo unknown)) cannot build slotkeeper: $output" "$go_hint"
 fi
 look
 if [ ${#missing[@]} -gt 0 ]; then

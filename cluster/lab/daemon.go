@@ -179,7 +179,13 @@ func exitError(err error) error {
 // notSafe names the first thing that keeps the pairs from being SAFE, "" for none.
 func notSafe(document status.Status, slots, standbys []string) string {
 	if document.Primary == nil {
-		return "the controller sees no primary"
+		text := "the controller sees no primary"
+		for _, member := range document.Members {
+			if member.Error != "" {
+				text += fmt.Sprintf("; %s: %s", member.Node, member.Error)
+			}
+		}
+		return text
 	}
 	for _, member := range document.Members {
 		if slices.Contains(standbys, member.Node) && member.Error != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
@@ -19,6 +20,9 @@ func writeRound(w io.Writer, report lab.Report, rounds int) error {
 			return fmt.Errorf("writing the result: %w", err)
 		}
 		return writeTroubles(w, report)
+	}
+	if len(report.Accounts) == 0 {
+		return writeTroubles(w, report) // it did not get that far, and noughts would look like a result
 	}
 	result := output.Result{Header: []string{"slot", "committed", "delivered", "duplicated", "lost", "messages", "lost messages"}}
 	gone := 0
@@ -52,6 +56,8 @@ func writeRound(w io.Writer, report lab.Report, rounds int) error {
 
 func writeTroubles(w io.Writer, report lab.Report) error {
 	for _, line := range append(report.LostRows(), report.Problems()...) {
+		// What ended the round names its seed already.
+		line = strings.TrimPrefix(line, fmt.Sprintf("seed %d: ", report.Seed))
 		if _, err := fmt.Fprintf(w, "  seed %d: %s\n", report.Seed, line); err != nil {
 			return fmt.Errorf("writing the result: %w", err)
 		}

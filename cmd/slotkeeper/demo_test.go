@@ -70,6 +70,17 @@ func TestDemoAccountNamesWhatIsLost(t *testing.T) {
 	}
 }
 
+// A demo that could not be carried out has no account, and says why once.
+func TestDemoWithoutAnEndHasNoAccount(t *testing.T) {
+	var b bytes.Buffer
+	if err := writeRound(&b, lab.Report{Seed: 42, Errors: []string{"seed 42: no server"}}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if want := "  seed 42: no server\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
 func TestDemoSummary(t *testing.T) {
 	bad := demoReport()
 	bad.Seed, bad.Mirrored, bad.ReadyAfter, bad.ReadyCycles, bad.FirstRow = 43, false, 3*time.Second, 3, 0

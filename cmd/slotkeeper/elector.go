@@ -80,7 +80,7 @@ func (e *elector) Load(ctx context.Context) (map[string][]byte, error) {
 func loadLedger(ctx context.Context, l *etcd.Ledger) (map[string][]byte, error) {
 	parts, err := l.Load(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the ledger: %w", err)
+		return nil, err // it says what was read
 	}
 	values := make(map[string][]byte, len(parts))
 	for name, part := range parts {

@@ -10,8 +10,8 @@ import (
 // checkPrimary: exactly one member is writable.
 func checkPrimary(w *ward) []Finding {
 	switch {
-	case len(w.writable) == 1:
-		return nil
+	case len(w.writable) == 1 || len(w.inspected()) == 0:
+		return nil // where nobody answers, nothing is known of roles
 	case len(w.writable) > 1:
 		names := make([]string, 0, len(w.writable))
 		for _, m := range w.writable {
@@ -22,6 +22,6 @@ func checkPrimary(w *ward) []Finding {
 			Hint:    "stop all but the true primary, and make the others standbys of it (pg_rewind); or correct a conninfo that leads to the wrong server"}}
 	}
 	return []Finding{{Code: plan.CondNoLeader, Severity: plan.Critical, Subject: "primary",
-		Message: fmt.Sprintf("none of %d members that answer is writable", len(w.standbys())),
+		Message: fmt.Sprintf("of the members that answer (%d) none is writable", len(w.standbys())),
 		Hint:    "name the primary among cluster.members, start it, or promote a standby"}}
 }

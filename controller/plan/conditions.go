@@ -65,7 +65,7 @@ func (c *cycle) holdConditions() {
 		case away >= c.p.MaxHoldAge/2:
 			c.condition(Condition{Code: CondHoldAge, Subject: name, Severity: Warning,
 				Message: fmt.Sprintf("%s has been away for %s and keeps the holds back: dead catalog rows stay in all databases", name, away),
-				Hint:    fmt.Sprintf("bring it back, or give it up with slotkeeper forget %s; by itself that happens after %s", name, c.p.MaxHoldAge)})
+				Hint:    fmt.Sprintf("bring it back; it is given up when it has been away for %s (protection.max_hold_age)", c.p.MaxHoldAge)})
 		}
 	}
 }
@@ -88,13 +88,41 @@ func (c *cycle) memberConditions() {
 				Hint:    "slots are safe without it (the hold protects them); queries on the standby may be cancelled"})
 		}
 		c.physicalSlot(name, read.Node.PrimarySlotName)
+		c.unselected(name, read.Slots)
 	}
 }
 
 func (c *cycle) foreign(name string, n cluster.Node) {
 	c.condition(Condition{Code: CondForeignEpoch, Subject: name, Severity: Critical,
 		Message: sentence(fmt.Sprintf("%s refuses this controller", name), c.fenceTrouble(n)),
-		Hint:    "another slotkeeper, or one with another etcd, manages this node; stop it, or uninstall it"})
+		Hint:    foreignHint})
+}
+
+// foreignHint: the fence outlives its etcd, a data_dir that was removed included.
+const foreignHint = "another slotkeeper, or one with another etcd, manages this node: stop it, or uninstall it; " +
+	"only where that etcd is gone for good and nobody leads by it any more, take the fence away: SELECT slotkeeper.remove_fence(fence) FROM slotkeeper.node() on this node"
+
+// unselected tells of mirrors that nothing moves any more and that keep WAL on
+// their standby and catalog rows everywhere: those of slots that the
+// configuration once selected. They are not dropped: it may be a slip.
+func (c *cycle) unselected(node string, slots []cluster.Slot) {
+	var names []string
+	for _, s := range slots {
+		if of := c.slotOn(c.lead.primary, s.Name); c.isMirror(s) && of != nil && !c.p.Selected(*of) {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	shown := strings.Join(names[:min(len(names), 5)], ", ")
+	if more := len(names) - 5; more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
+	}
+	c.condition(Condition{Code: CondMirrorUnselected, Subject: node, Severity: Warning,
+		Message: fmt.Sprintf("%s has mirrors of slots that slots.include and slots.exclude do not select: %s; they are not moved any more, and keep WAL there and catalog rows on every node", node, shown),
+		Hint:    fmt.Sprintf("select them again, or drop them on %s with pg_drop_replication_slot", node)})
 }
 
 // physicalSlot looks at the slot through which a standby streams: never ours to touch.
@@ -234,7 +262,7 @@ func outcomeConditions(step Step, row cluster.Outcome) []Condition {
 	case row.Code == cluster.CodeForeignEpoch:
 		return []Condition{{Code: CondForeignEpoch, Subject: step.Node, Severity: Critical,
 			Message: sentence(fmt.Sprintf("%s refuses this controller", step.Node), row.Detail),
-			Hint:    "another slotkeeper, or one with another etcd, manages this node; stop it, or uninstall it"}}
+			Hint:    foreignHint}}
 	}
 	return nil
 }

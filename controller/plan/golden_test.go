@@ -230,6 +230,54 @@ func TestConditionsSayWhatTheyShould(t *testing.T) {
 	}
 }
 
+// What an unselected slot's mirror keeps must be said by somebody.
+func TestMirrorsOfUnselectedSlotsAreTold(t *testing.T) {
+	w := settled(t)
+	w.createSlot("other")
+	w.turns(3)
+	w.policy.Exclude = []Match{{Name: "app"}}
+	w.turns(3)
+	told := 0
+	for _, cond := range w.conditions {
+		if cond.Code == CondMirrorUnselected {
+			told++
+			if !strings.Contains(cond.Message, "select: app; ") {
+				t.Errorf("it says %q", cond.Message)
+			}
+		}
+	}
+	if told != 2 || w.servers["b"].slots["app"] == nil {
+		t.Errorf("%d conditions, want one for each standby, and the mirror left where it is: %v", told, w.conditions)
+	}
+	delete(w.servers["b"].slots, "app")
+	delete(w.servers["c"].slots, "app")
+	w.turn()
+	if w.has(CondMirrorUnselected) {
+		t.Error("it is told still")
+	}
+}
+
+// A fence of another etcd does not go away by itself: the hint says how it does.
+func TestAForeignFenceHasAWayOut(t *testing.T) {
+	w := settled(t)
+	for _, s := range w.servers {
+		s.node.Fence.V.Store = "gone"
+	}
+	w.turn()
+	hints := []string{w.conditions[0].Hint}
+	for _, v := range w.verdicts {
+		hints = append(hints, v.Hint)
+	}
+	for _, hint := range hints {
+		if !strings.Contains(hint, "remove_fence") {
+			t.Errorf("the hint is %q", hint)
+		}
+	}
+	if !w.has(CondForeignEpoch) || len(w.verdicts) != 2 {
+		t.Errorf("the scene is not set: %v %v", w.conditions, w.verdicts)
+	}
+}
+
 func TestStuckRestartAndLag(t *testing.T) {
 	w := settled(t)
 	w.write(100 << 20)

@@ -37,14 +37,16 @@ var codeReasons = map[cluster.Code]struct {
 	cluster.CodeNoFreeSlot:        {Unsafe, ReasonNoFreeSlot, "no replication slot is free there", "raise max_replication_slots there and restart it"},
 	cluster.CodeNotPinned:         {Pending, ReasonBusy, "the hold could not be taken back to its catalog_xmin", "it is tried again with the next read of the slot"},
 	cluster.CodeSaveFailed:        {Unsafe, ReasonHoldNotSaved, "a state file could not be saved", "look at that server's log and free space"},
-	cluster.CodeFenced:            {Unsafe, ReasonFenced, "a later controller has written there", "only one controller may write; stop the other one, or this one"},
-	cluster.CodeForeignEpoch:      {Unsafe, ReasonFenced, "the fence there belongs to another store or scope", "only one controller may write; stop the other one, or this one"},
+	cluster.CodeFenced:            {Unsafe, ReasonFenced, "a later controller has written there", fencedHint},
+	cluster.CodeForeignEpoch:      {Unsafe, ReasonFenced, "the fence there belongs to another store or scope", foreignHint},
 	cluster.CodeBusyFence:         {Pending, ReasonBusy, "another call had the fence", againHint},
 	cluster.CodeNotInRecovery:     {Unsafe, ReasonTimelineMismatch, "the node is not in recovery any more", "it is judged anew in the next cycle"},
 	cluster.CodeSysidMismatch:     {Unsafe, ReasonWrongEndpoint, "the node is of another cluster", "mend the member's conninfo"},
 	cluster.CodeTimelineMismatch:  {Unsafe, ReasonTimelineMismatch, "the node is on another timeline", "it is judged anew in the next cycle"},
 	cluster.CodeRetry:             {Pending, ReasonBusy, "the call did not come through", againHint},
 }
+
+const fencedHint = "only one controller may write; stop the other one, or this one"
 
 const againHint = "it is tried again by itself; look at that server's log if this stays"
 

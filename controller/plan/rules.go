@@ -178,7 +178,11 @@ func fencedRule(c *cycle, pr *pair) *finding {
 		node cluster.Node
 	}{{pr.node, pr.fact.Value.Node}, {c.lead.primary, c.lead.read.Node}} {
 		if why := c.fenceTrouble(at.node); why != "" {
-			return &finding{Unsafe, ReasonFenced, sentence(at.name+" refuses this controller", why), "only one controller may write; stop the other one, or this one"}
+			hint := fencedHint
+			if c.foreignFence(at.node) {
+				hint = foreignHint
+			}
+			return &finding{Unsafe, ReasonFenced, sentence(at.name+" refuses this controller", why), hint}
 		}
 	}
 	return nil

@@ -70,6 +70,7 @@ const (
 	CondMirrorReplaced          = "mirror_replaced"
 	CondPrimaryBehindMirror     = "primary_behind_mirror"
 	CondLag                     = "lag"
+	CondMirrorUnselected        = "mirror_unselected"
 	// CondSlotMissing: a slot of the old primary is not on the new one. Never
 	// made again at the current position: its consumer must know.
 	CondSlotMissing = "slot_missing"

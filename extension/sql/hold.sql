@@ -40,6 +40,11 @@ SELECT want('rg_two') AS two \gset
 SELECT name, code FROM slotkeeper.hold(fence(), 4, ARRAY[:'two']::slotkeeper.want[], NULL);
 SELECT h.catalog_xmin = s.catalog_xmin AS raised, h.effective_catalog_xmin = s.catalog_xmin AS effective, h.saved
 FROM slotkeeper.slots() h, slotkeeper.slots() s WHERE h.name = 'slotkeeper_hold' AND s.name = 'rg_two';
+-- what no transaction has yet is pinned by nobody, and moves nothing
+SELECT name, code, regexp_replace(detail, '\d+', 'N', 'g') AS detail
+FROM slotkeeper.hold(fence(), 4, ARRAY[(((pg_current_xact_id()::text::bigint + 1000) % 4294967296)::text::xid, NULL, NULL),
+	(((pg_current_xact_id()::text::bigint + 1000) % 4294967296)::text::xid, 'rg_two', (:'two'::slotkeeper.want).source)]::slotkeeper.want[], NULL);
+SELECT h.catalog_xmin = s.catalog_xmin AS stays FROM slotkeeper.slots() h, slotkeeper.slots() s WHERE h.name = 'slotkeeper_hold' AND s.name = 'rg_two';
 -- another slot of the same name is no witness
 SELECT pg_drop_replication_slot('rg_two');
 SELECT 1 AS made FROM pg_create_logical_replication_slot('rg_two', 'test_decoding');

@@ -146,6 +146,16 @@ is_incarnation(const Want *want)
 }
 
 /*
+ * No slot of a primary can pin what has no transaction yet. A standby may lag
+ * behind the primary whose slots are wanted.
+ */
+static bool
+is_in_future(const HoldCall *call, const Want *want)
+{
+	return !call->in_recovery && TransactionIdFollows(want->catalog_xmin, ReadNextTransactionId());
+}
+
+/*
  * The look at the witnesses and the setting are one step: nobody can advance
  * and publish in between. A slot that was another one before or after the step
  * is no witness. On a standby there is none: there only what is older than every
@@ -158,19 +168,24 @@ look_and_lower(HoldCall *call)
 	TransactionId current = MyReplicationSlot->data.catalog_xmin;
 	TransactionId oldest = compat_oldest_xid();
 	bool	   *known = palloc0(sizeof(bool) * (call->nwants + 1));
+	bool	   *future = palloc0(sizeof(bool) * (call->nwants + 1));
 
 	for (int i = 0; i < call->nwants; i++)
+	{
+		future[i] = is_in_future(call, &call->wants[i]);
 		known[i] = call->wants[i].has_slot &&
 			!TransactionIdPrecedes(call->wants[i].catalog_xmin, oldest) &&
 			(call->in_recovery || is_incarnation(&call->wants[i]));
+	}
 
 	LWLockAcquire(ReplicationSlotControlLock, LW_EXCLUSIVE);
 	for (int i = 0; i < call->nwants; i++)
 	{
 		Want	   *want = &call->wants[i];
 
-		call->satisfied[i] = xid_not_after(call->pinned, want->catalog_xmin) ||
-			(known[i] && (call->in_recovery || witnessed(want)));
+		call->satisfied[i] = !future[i] &&
+			(xid_not_after(call->pinned, want->catalog_xmin) ||
+			 (known[i] && (call->in_recovery || witnessed(want))));
 		if (call->satisfied[i])
 			make_older(&call->target, want->catalog_xmin);
 	}
@@ -205,6 +220,9 @@ answer(HoldCall *call)
 		if (want != NULL && !call->satisfied[i] && TransactionIdPrecedes(want->catalog_xmin, oldest))
 			outcome_is(row, "not_pinned", "catalog_xmin %u is older than the oldest transaction id of all databases, %u.",
 					   want->catalog_xmin, oldest);
+		else if (want != NULL && !call->satisfied[i] && is_in_future(call, want))
+			outcome_is(row, "not_pinned", "catalog_xmin %u is beyond the next transaction id here, %u.",
+					   want->catalog_xmin, ReadNextTransactionId());
 		else if (want != NULL && !call->satisfied[i])
 			outcome_is(row, "not_pinned", want->has_slot ?
 					   "The hold pins from %u on, and slot \"%s\" does not pin %u itself any more." :

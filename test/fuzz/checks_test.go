@@ -129,8 +129,9 @@ func (g *stage) decodes(n *lab.Node) {
 	g.promoted(n)
 }
 
-// promoted promotes a standby and compares what comes from each mirror there.
-func (g *stage) promoted(n *lab.Node) {
+// promoted promotes a standby and compares what comes from each mirror there, once
+// settled, if any, has ended.
+func (g *stage) promoted(n *lab.Node, settled ...func()) {
 	g.T.Helper()
 	g.Exec(g.primary, "INSERT INTO t SELECT generate_series(100, 200)")
 	want := map[string][]string{}
@@ -139,6 +140,9 @@ func (g *stage) promoted(n *lab.Node) {
 	}
 	g.OK(n.WaitCatchup(g.Ctx, g.primary))
 	g.OK(n.Promote(g.Ctx))
+	for _, wait := range settled {
+		wait()
+	}
 	for _, slot := range g.slots {
 		if g.Has(n, slot) {
 			g.noGap(n, slot, g.Get(n, slot), want[slot])

@@ -35,9 +35,10 @@ func TestPromotions(t *testing.T) {
 			g.applier(node, r.Uint64(), last)
 		}
 		time.Sleep(time.Duration(r.IntN(80_000)) * time.Microsecond) // some moment
-		g.promoted(node)
-		ends[<-last]++
-		ends[<-last]++
+		g.promoted(node, func() {
+			ends[<-last]++
+			ends[<-last]++
+		})
 		g.whole(node, fmt.Sprintf("after promotion %d", round))
 		slots += len(g.Rows(node, "SELECT name::text FROM slotkeeper.slots() WHERE kind = 'logical'"))
 		if lines := strings.Count(g.log(node)[before:], "ERROR"); lines > 0 {

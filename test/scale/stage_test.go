@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 func begin(tb testing.TB) *stage {
 	tb.Helper()
 	set.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		set.stage = &stage{sessions: map[string]*postgres.Session{}}
 		set.err = set.stage.build(ctx)
@@ -158,8 +158,10 @@ func (s *stage) mirror(ctx context.Context) error {
 				return nil
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("waiting for %d slots to be SAFE, %d are known: %w", slots, len(doc.Slots), err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %d slots to be SAFE, %d are known, members %+v, conditions %+v: %w", slots, len(doc.Slots), doc.Members, doc.Conditions, ctx.Err())
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
