@@ -11,7 +11,7 @@ KILLS     ?= 100
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build extension test test-majors unit regress lint demo torture fuzz instrumented clean
+.PHONY: help setup build extension test test-majors servers unit regress lint demo torture fuzz instrumented clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,12 @@ test: setup build regress unit ## everything that CI runs: regression tests, Go 
 test-majors: setup build ## the same on MAJORS (13 17 18), with servers unpacked from Debian's other suites
 	test/majors.sh $(MAJORS)
 
-unit: setup build ## the Go tests, those that start servers too
+servers: setup ## what some Go tests start beside that server: 17 and 18, with the extension
+	@for major in 17 18; do \
+		bin=$$(test/servers.sh $$major | tail -n 1) && PG_CONFIG=$$bin/pg_config test/setup.sh || exit; \
+	done
+
+unit: servers build ## the Go tests, those that start servers too
 	$(GO) test -timeout 20m ./...
 
 regress: setup ## the extension's own tests, on servers of their own

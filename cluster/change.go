@@ -56,6 +56,10 @@ const (
 	CodeSysidMismatch     Code = "sysid_mismatch"
 	CodeTimelineMismatch  Code = "timeline_mismatch"
 	CodeRetry             Code = "retry"
+
+	// What calls beside the extension's own answer.
+	CodeSet         Code = "set"
+	CodeNoPrivilege Code = "no_privilege"
 )
 
 // Outcome is what came of one slot in one step.

@@ -31,6 +31,12 @@ type Node struct {
 	Script          string         `json:"script"`    // version of the SQL objects (pg_extension.extversion)
 	Protocol        int            `json:"protocol"`
 	ServerVersion   int            `json:"server_version"` // server_version_num
+
+	// Of 17 and later: the server's own slot synchronization.
+	SyncSlots                bool     `json:"sync_replication_slots"`
+	SynchronizedStandbySlots []string `json:"synchronized_standby_slots"`
+	// IdleSlotTimeout is idle_replication_slot_timeout, 0 for none; 18 and later.
+	IdleSlotTimeout time.Duration `json:"idle_replication_slot_timeout"`
 }
 
 // Fence is what each writing call shows to the extension, and what the fence

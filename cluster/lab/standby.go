@@ -61,7 +61,8 @@ func (n *Node) Follow(ctx context.Context, upstream *Node) error {
 		}
 	}
 	return n.Set(ctx, map[string]string{
-		"primary_conninfo":         fmt.Sprintf("host=127.0.0.1 port=%d user=postgres application_name=%s sslmode=disable", upstream.port, quoteConninfo(n.name)),
+		// Of 17 and later the slot synchronization's own worker wants a database.
+		"primary_conninfo":         fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres application_name=%s sslmode=disable", upstream.port, quoteConninfo(n.name)),
 		"primary_slot_name":        n.SlotName(),
 		"recovery_target_timeline": "latest",
 	})

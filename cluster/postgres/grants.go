@@ -28,3 +28,13 @@ func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // hbaWord quotes a name for pg_hba.conf, where a plain word may be a keyword.
 func hbaWord(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// StandbySlotGrants gives the SQL that lets a role manage
+// synchronized_standby_slots, beyond Grants; to be run on the primary by a superuser.
+func StandbySlotGrants(role string) []string {
+	r := quoteIdent(role)
+	return []string{
+		fmt.Sprintf("GRANT ALTER SYSTEM ON PARAMETER synchronized_standby_slots TO %s;", r),
+		fmt.Sprintf("GRANT EXECUTE ON FUNCTION pg_catalog.pg_reload_conf() TO %s;", r),
+	}
+}

@@ -29,6 +29,9 @@ type nodeRow struct {
 	heartbeat                      *time.Time
 	library                        string
 	protocol                       int
+	syncSlots                      bool
+	standbySlots                   string
+	idleSeconds                    int64
 }
 
 type fenceRow struct {
@@ -48,6 +51,7 @@ func (n *nodeRow) fields() []any {
 		&n.maxSlots, &n.usedSlots, &n.clock,
 		&n.fence.scope, &n.fence.store, &n.fence.epoch, &n.fence.owner, &n.fence.systemID, &n.fence.timeline,
 		&n.heartbeat, &n.library, &n.protocol,
+		&n.syncSlots, &n.standbySlots, &n.idleSeconds,
 	}
 }
 
@@ -87,6 +91,7 @@ func (n *nodeRow) convert() (cluster.Node, error) {
 		InRecovery: n.inRecovery, Started: n.started.UTC(), WalLevel: n.walLevel, PrimarySlotName: n.primarySlotName,
 		Feedback: n.feedback, MaxSlots: n.maxSlots, UsedSlots: n.usedSlots, Clock: n.clock.UTC(),
 		Heartbeat: optTime(n.heartbeat), Library: n.library, Script: *n.script, Protocol: n.protocol, ServerVersion: n.serverVersion,
+		SyncSlots: n.syncSlots, SynchronizedStandbySlots: slotList(n.standbySlots), IdleSlotTimeout: time.Duration(n.idleSeconds) * time.Second,
 	}
 	var err error
 	if out.SystemID, err = cluster.ParseSystemID(n.systemID); err != nil {
@@ -111,6 +116,18 @@ func (n *nodeRow) convert() (cluster.Node, error) {
 	}
 	out.Insert, out.Flush, out.Receive, out.Replay = l.opt(n.insert), l.opt(n.flush), l.opt(n.receive), l.opt(n.replay)
 	return out, l.err
+}
+
+// slotList reads a setting that lists slots: names of slots hold nothing that
+// needs quotes, but quotes are allowed around them.
+func slotList(setting string) []string {
+	var names []string
+	for _, name := range strings.Split(setting, ",") {
+		if name = strings.Trim(strings.TrimSpace(name), `"`); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // convert: a node without a fence file has a NULL fence, all fields NULL.

@@ -28,7 +28,10 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::integer,
        n.max_slots, n.used_slots, n.clock,
        (n.fence).scope, (n.fence).store, (n.fence).epoch, (n.fence).owner,
        (n.fence).system_identifier, (n.fence).timeline,
-       n.heartbeat, n.library, n.protocol
+       n.heartbeat, n.library, n.protocol,
+       COALESCE(current_setting('sync_replication_slots', true)::boolean, false),
+       COALESCE(current_setting('synchronized_standby_slots', true), ''),
+       COALESCE(extract(epoch FROM current_setting('idle_replication_slot_timeout', true)::interval)::bigint, 0)
   FROM slotkeeper.node() AS n`
 
 const slotsSQL = `

@@ -95,6 +95,10 @@ func (n *node) Do(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
 		return standby.Apply(ctx, n.session, s.Fence, s.Changes, s.MaxBytes)
 	case plan.StepDrop:
 		return n.session.Drop(ctx, s.Fence, s.Names)
+	case plan.StepFailover:
+		return primary.SetFailover(ctx, n.session, s.Fence, s.Names)
+	case plan.StepGate:
+		return n.session.SetStandbySlots(ctx, s.Names)
 	}
 	return nil, fmt.Errorf("step %s: kind %q is not known", s.ID, s.Kind)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -38,12 +40,17 @@ no primary to plan for.`,
 		if err := loaded.CheckFiles(); err != nil {
 			return err
 		}
-		p, err := makePlan(cmd, loaded.Config)
+		p, seen, err := makePlan(cmd, loaded.Config)
 		if err != nil {
 			return err
 		}
 		if err := output.Write(cmd.OutOrStdout(), *format, planResult(p)); err != nil {
 			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(seen.Nodes)) {
+			if fact := seen.Nodes[name]; fact.Err != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "slotkeeper: member %s did not answer: %s\n", name, output.Printable(oneLine(withHint(fact.Err, fact.Hint))))
+			}
 		}
 		if p.Primary == "" {
 			return quiet(exitUnknown)
@@ -53,26 +60,26 @@ no primary to plan for.`,
 	return cmd
 }
 
-func makePlan(cmd *cobra.Command, c *config.Config) (plan.Plan, error) {
+func makePlan(cmd *cobra.Command, c *config.Config) (plan.Plan, plan.Observation, error) {
 	ctx := cmd.Context()
 	look, err := lookOn(ctx, c)
 	if err != nil {
-		return plan.Plan{}, storeError(err, c)
+		return plan.Plan{}, plan.Observation{}, storeError(err, c)
 	}
 	if look.epoch == 0 {
 		fmt.Fprintln(cmd.ErrOrStderr(), "slotkeeper: no controller has led yet: this is the plan of the first one")
 	}
 	source, err := newMembers(c)
 	if err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, plan.Observation{}, err
 	}
 	loop := newController(c, source, nil, quietLogger(cmd.ErrOrStderr()))
 	defer loop.Close()
 	if err := loop.Begin(ctx, look); err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, plan.Observation{}, err
 	}
-	p, _ := loop.Plan(ctx)
-	return p, ctx.Err()
+	p, seen := loop.Plan(ctx)
+	return p, seen, ctx.Err()
 }
 
 // lookOn reads leader and ledger without leading. The embedded server of a

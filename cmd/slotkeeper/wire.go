@@ -58,6 +58,8 @@ func policy(c *config.Config) plan.Policy {
 		MaxWalk:    plan.DefaultMaxWalk,
 		RaiseEvery: plan.DefaultRaiseEvery,
 		LeaseTTL:   c.Etcd.LeaseTTL,
+
+		ManageStandbySlots: c.Protection.SynchronizedStandbySlots == config.Manage,
 	}
 }
 

@@ -153,6 +153,11 @@ func TestEachCheck(t *testing.T) {
 		"an old hold": {func(_ *Observation, _, b *Member) { b.Inspection.Value.HoldAge = cluster.Some(int64(20000001)) },
 			[]string{"warning hold_age b"}, "20000001 transactions", ""},
 
+		"a copy of the server's own": {func(_ *Observation, a, b *Member) {
+			a.slot("cdc").Failover = true
+			b.Read.Value.Node.MaxSlots, b.Read.Value.Node.SyncSlots = 3, true
+			*b.slot("cdc") = cluster.Slot{Name: "cdc", Kind: cluster.Logical, Failover: true, Synced: true}
+		}, nil, "", ""},
 		"an unmarked slot": {func(_ *Observation, _, b *Member) { b.slot("cdc").Marker = nil }, []string{"critical not_ours b/cdc"}, "pg_drop_replication_slot('cdc'); on b", ""},
 		"a marker of others": {func(_ *Observation, _, b *Member) { b.slot(cluster.HoldName).Marker.Scope = "other" },
 			[]string{"critical not_ours b/slotkeeper_hold"}, "", ""},

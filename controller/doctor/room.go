@@ -17,9 +17,9 @@ func checkRoom(w *ward) []Finding {
 		if !ok || w.primary == nil {
 			continue
 		}
-		others := 0
+		others := 0 // a copy that the server's own synchronization made counts for its slot
 		for _, s := range read.Slots {
-			if !w.ours(s) && (m != w.primary || !w.Policy.Selected(s)) {
+			if !w.ours(s) && !s.Synced && (m != w.primary || !w.Policy.Selected(s)) {
 				others++
 			}
 		}

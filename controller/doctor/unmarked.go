@@ -8,7 +8,8 @@ import (
 )
 
 // checkUnmarked: a slot on a standby that has the name of one to be mirrored
-// and is not ours is never altered, so there will be no mirror.
+// and is not ours is never altered, so there will be no mirror. A copy of the
+// server's own slot synchronization is where it belongs.
 func checkUnmarked(w *ward) []Finding {
 	var found []Finding
 	managed := map[string]bool{}
@@ -19,7 +20,7 @@ func checkUnmarked(w *ward) []Finding {
 		read, ok := m.read()
 		for _, s := range read.Slots {
 			own := s.Name == cluster.HoldName || s.Name == cluster.WALHoldName
-			if !ok || w.ours(s) || !managed[s.Name] && !own {
+			if !ok || w.ours(s) || s.Synced || !managed[s.Name] && !own {
 				continue
 			}
 			found = append(found, Finding{Code: string(plan.ReasonNotOurs), Severity: plan.Critical, Subject: m.Name + "/" + s.Name,

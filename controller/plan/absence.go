@@ -61,6 +61,10 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 		return endpointRule(c, pr)
 	}
 	mirror := c.slotOn(pr.node, slot)
+	if c.m.Slots[slot].Failover && fact.Value.Node.SyncSlots {
+		pr.server, pr.there = true, mirror
+		return c.absentServer(pr, known)
+	}
 	if mirror == nil || !c.isMirror(*mirror) {
 		return &finding{Unsafe, ReasonSlotMissing, fmt.Sprintf("%s has no mirror of %s, and there is no primary to make one from", pr.node, slot),
 			"prefer a standby whose verdict is SAFE when you promote one"}

@@ -19,7 +19,7 @@ func (c *cycle) shareRoom(node string) {
 		}
 	}
 	for _, pr := range c.mine(node) {
-		if pr.there != nil || !pr.t.located {
+		if pr.there != nil || !pr.t.located || pr.server {
 			continue
 		}
 		pr.noRoom = room <= 0
@@ -38,11 +38,11 @@ func (c *cycle) available(read NodeRead) int {
 	return read.Node.MaxSlots - (max(read.Node.UsedSlots, len(read.Slots)) - ours)
 }
 
-// neededSlots is how many slots a standby needs for all that is selected.
-func (c *cycle) neededSlots() int {
+// neededSlots is how many slots slotkeeper needs on a standby for all that is selected.
+func (c *cycle) neededSlots(node string) int {
 	n := ownHolds
 	for _, t := range c.slots {
-		if t.located {
+		if t.located && !c.serverKeeps(t, node) {
 			n++
 		}
 	}

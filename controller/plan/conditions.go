@@ -27,6 +27,10 @@ func (c *cycle) condition(cond Condition) { c.pl.Conditions = append(c.pl.Condit
 func (c *cycle) conditions() {
 	c.holdConditions()
 	c.memberConditions()
+	c.syncConditions()
+	c.failoverConditions()
+	c.gateConditions()
+	c.idleConditions()
 	ahead := c.mirrorsAhead()
 	for _, t := range c.slots {
 		c.slotConditions(t, ahead[t])
@@ -248,6 +252,10 @@ func (s *settling) mended(cond *Condition) {
 
 func outcomeConditions(step Step, row cluster.Outcome) []Condition {
 	switch {
+	case step.Kind == StepFailover && row.Code != cluster.CodeSet:
+		return []Condition{failoverPending(row.Name, step.Node, row.Detail, row.Hint)}
+	case step.Kind == StepGate && row.Code != cluster.CodeSet:
+		return []Condition{gateRefused(step, row)}
 	case step.Kind == StepApply && row.Code == cluster.CodeReplaced:
 		return []Condition{{Code: CondMirrorReplaced, Subject: row.Name + "/" + step.Node, Severity: Info,
 			Message: fmt.Sprintf("the mirror of %s on %s was replaced: it was of an earlier incarnation or timeline", row.Name, step.Node)}}

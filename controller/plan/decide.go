@@ -77,12 +77,15 @@ func (c *cycle) steps() {
 	for _, name := range targets[1:] {
 		c.stampStep(name)
 		c.applySteps(name)
+		c.touchStep(name)
 	}
 	c.dropOnPrimary()
 	for _, name := range targets[1:] {
 		c.dropStep(name)
 	}
 	c.raise()
+	c.failoverStep()
+	c.gateSteps(targets)
 	slices.SortStableFunc(c.pl.Steps, func(a, b Step) int { return int(a.Stage) - int(b.Stage) })
 }
 
@@ -166,7 +169,7 @@ func (m Memory) clone() Memory {
 	m.Pairs = cloned(m.Pairs)
 	m.Standbys = cloned(m.Standbys)
 	m.Conditions = cloned(m.Conditions)
-	m.FencedAt = cloned(m.FencedAt)
+	m.FencedAt, m.GateAt = cloned(m.FencedAt), cloned(m.GateAt)
 	m.Forgotten = cloned(m.Forgotten)
 	return m
 }

@@ -32,6 +32,11 @@ func (w *world) do(step Step) []cluster.Outcome {
 			}
 		case StepDrop:
 			rows = s.drop(step)
+		case StepFailover:
+			rows = s.setFailover(step)
+		case StepGate:
+			s.node.SynchronizedStandbySlots = slices.Clone(step.Names)
+			rows = []cluster.Outcome{{Code: cluster.CodeSet}}
 		}
 	}
 	for i := range rows {
@@ -279,4 +284,54 @@ func (s *server) mirrors() []string {
 		}
 	}
 	return names
+}
+
+// setFailover is ALTER_REPLICATION_SLOT, which waits for a consumer's end.
+func (s *server) setFailover(step Step) (rows []cluster.Outcome) {
+	for _, name := range step.Names {
+		row := cluster.Outcome{Name: name, Code: cluster.CodeSet}
+		if s.slots[name] == nil || s.slots[name].ActivePID != 0 {
+			row.Code, row.Detail = cluster.CodeRetry, "it did not get the slot in time"
+		} else {
+			s.slots[name].Failover = true
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// syncSlots is the worker of one standby: it ends at the first slot of such a
+// name that it did not make, and says so.
+func (w *world) syncSlots(node string) bool {
+	s, p := w.servers[node], w.primary()
+	for _, name := range slices.Sorted(maps.Keys(s.slots)) {
+		if here := s.slots[name]; here.Synced && (p.slots[name] == nil || !p.slots[name].Failover) {
+			delete(s.slots, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.slots)) {
+		from := p.slots[name]
+		if !from.Failover || from.Confirmed.V > s.node.Replay.V {
+			continue
+		}
+		here := s.slots[name]
+		if here != nil && !here.Synced {
+			return false
+		}
+		if from.Invalidated != "" || !s.removed.NotAfter(from.CatalogXmin.V) {
+			continue
+		}
+		if here != nil && here.Invalidated != "" {
+			here = nil
+		}
+		if here == nil {
+			here = &cluster.Slot{Name: name, Kind: cluster.Logical, Incarnation: w.incarnation(), Synced: true, Failover: true}
+			s.slots[name] = here
+			w.born[here.Incarnation.Birth.V] = w.born[from.Incarnation.Birth.V]
+		}
+		here.Plugin, here.Database, here.DatabaseOID = from.Plugin, from.Database, from.DatabaseOID
+		here.Restart, here.Confirmed, here.CatalogXmin, here.EffectiveCatalogXmin = from.Restart, from.Confirmed, from.CatalogXmin, from.EffectiveCatalogXmin
+		here.WALok, here.Saved, here.Snapshot = true, true, cluster.SnapshotAbsent
+	}
+	return true
 }

@@ -14,6 +14,7 @@ type tracked struct {
 	slot      cluster.Slot
 	pos       cluster.Position
 	located   bool // pos is there
+	failover  bool // the server's own workers keep it, where they run
 	held      bool // it reports less than it did: no change is sent
 	recreated bool
 	kept      []Kept
@@ -40,6 +41,7 @@ func (c *cycle) track(s cluster.Slot) tracked {
 	}
 	note.Incarnation, note.Database, note.Plugin, note.TwoPhase = s.Incarnation, s.Database, s.Plugin, s.TwoPhase
 	t.note = note
+	c.noteFailover(&t, known)
 	c.learnHighest(&t)
 	c.advance(&t)
 	return t
@@ -72,11 +74,13 @@ func succeed(note SlotNote, s cluster.Slot) SlotNote {
 }
 
 // descends reports whether a new primary's slot goes back to the one known
-// before: it was a mirror, or an original, with our marker, or the directory is
-// one seen earlier. Any other was made by somebody else.
+// before: it was a mirror, or an original, with our marker, a copy of the
+// server's own, or the directory is one seen earlier. Any other was made by
+// somebody else.
 func (c *cycle) descends(note SlotNote, s cluster.Slot) bool {
 	seen := s.Incarnation.Birth.OK && contains(note.Ancestors, s.Incarnation)
-	if !seen && !c.ours(s) {
+	copied := s.Synced || note.Failover && s.Failover && c.m.Standbys[c.lead.primary].SyncSlots
+	if !seen && !copied && !c.ours(s) {
 		return false
 	}
 	return (note.Plugin == "" || note.Plugin == s.Plugin) && (note.Database == "" || s.Database == "" || note.Database == s.Database)

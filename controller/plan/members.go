@@ -49,7 +49,7 @@ func (c *cycle) noteMembers() {
 		c.firsts[name] = note.ReadAt.IsZero()
 		note.ReadAt, note.AwaySince, note.GivenUp = fact.At, time.Time{}, false
 		note.OldestXmin = c.oldestMirror(fact.Value).Or(0)
-		note.Replay = fact.Value.Node.Replay.Or(0)
+		note.Replay, note.SyncSlots = fact.Value.Node.Replay.Or(0), fact.Value.Node.SyncSlots
 		c.m.Standbys[name] = note
 		delete(c.m.Forgotten, name)
 	}

@@ -41,9 +41,11 @@ type server struct {
 	slots   map[string]*cluster.Slot
 	up      bool
 	removed cluster.XID
-	vacuums []vacuum // of its branch, in WAL order
-	files   map[cluster.LSN]bool
-	later   map[cluster.LSN]cluster.LSN // per restart_lsn: a file after it that proves it
+
+	walsenders []cluster.Walsender
+	vacuums    []vacuum // of its branch, in WAL order
+	files      map[cluster.LSN]bool
+	later      map[cluster.LSN]cluster.LSN // per restart_lsn: a file after it that proves it
 }
 
 type vacuum struct {
@@ -143,6 +145,11 @@ func (w *world) replay(name string, upto cluster.LSN) {
 		for _, v := range p.vacuums {
 			if v.at <= upto && s.removed.Precedes(v.removed) {
 				s.removed = v.removed
+			}
+		}
+		for _, slot := range s.slots { // a conflict of recovery
+			if slot.Synced && !s.removed.NotAfter(slot.CatalogXmin.V) {
+				slot.Invalidated = "rows_removed"
 			}
 		}
 	}
@@ -271,7 +278,7 @@ func (w *world) observe() Observation {
 }
 
 func (s *server) read() NodeRead {
-	r := NodeRead{Node: s.node}
+	r := NodeRead{Node: s.node, Walsenders: s.walsenders}
 	r.Node.UsedSlots = len(s.slots)
 	for _, name := range slices.Sorted(maps.Keys(s.slots)) {
 		slot := *s.slots[name]

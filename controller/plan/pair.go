@@ -10,6 +10,7 @@ type pair struct {
 	node   string
 	fact   Fact[NodeRead]
 	read   bool           // fact is an answer of a standby of this cluster
+	server bool           // the server's own worker keeps the slot there
 	there  *cluster.Slot  // the slot of that name on the standby
 	mirror *cluster.Slot  // there, where it is a mirror of ours
 	prot   protection     // of mirror
@@ -18,6 +19,7 @@ type pair struct {
 	best   int            // index in t.kept of the newest read it has replayed, -1 for none
 	change cluster.Change // to be sent where send is true
 	send   bool
+	touch  bool   // it is taken in hand so that it does not count as idle
 	stamp  bool   // its marker needs the new generation
 	drop   string // why the mirror is to be dropped, "" where it is not
 
@@ -36,18 +38,23 @@ func (c *cycle) makePairs() {
 	for _, pr := range c.pairs {
 		c.removal(pr)
 		c.propose(pr)
+		c.touch(pr)
 		c.judge(pr)
 	}
 }
 
 func (c *cycle) newPair(t *tracked, node string) *pair {
 	pr := &pair{t: t, node: node, fact: c.o.Nodes[node], best: -1, note: c.m.Pairs[Pair{Slot: t.slot.Name, Standby: node}]}
+	pr.server = c.serverKeeps(t, node)
 	read, ok := c.readable(node)
 	if !ok {
 		return pr
 	}
 	pr.read = true
 	pr.there = c.slotOn(node, t.slot.Name)
+	if pr.server {
+		return pr
+	}
 	if pr.there != nil && c.isMirror(*pr.there) {
 		pr.mirror = pr.there
 		pr.prot = c.protectionOf(t, node, *pr.mirror)

@@ -29,7 +29,7 @@ func (f *faults) act(t *rapid.T) {
 	action := rapid.SampledFrom([]string{
 		"confirm", "confirm", "confirm", "vacuum", "replay", "replay", "create", "drop slot", "recreate", "drop hold", "drop hold on a standby",
 		"use hold", "unsave hold", "away", "back", "crash", "promote", "rejoin", "minutes", "hours", "new leader", "forgetful leader", "lost mirror",
-		"file gone", "foreign", "network", "idle", "idle",
+		"file gone", "foreign", "network", "idle", "idle", "failover", "worker", "work", "work", "idle timeout",
 	}).Draw(t, "action")
 	p := w.primary()
 	some := rapid.SampledFrom(slices.Sorted(maps.Keys(w.servers))).Draw(t, "server")
@@ -90,6 +90,14 @@ func (f *faults) act(t *rapid.T) {
 		if m := s.slots[name]; m != nil && s.node.InRecovery {
 			m.Snapshot = cluster.SnapshotAbsent
 		}
+	case "failover":
+		if live {
+			slot.Failover = !slot.Failover
+		}
+	case "work":
+		if s.up && s.node.InRecovery && s.node.SyncSlots && s.node.Timeline == p.node.Timeline {
+			w.syncSlots(some)
+		}
 	case "foreign":
 		if s.up && s.node.InRecovery && s.slots[name] == nil {
 			x, at := cluster.Some(w.nextXID), s.node.Replay
@@ -115,6 +123,10 @@ func (f *faults) withoutPrimary(action, some string) {
 		if s.up && s.node.InRecovery && s.node.Timeline == w.memory.Timeline {
 			f.promote(some)
 		}
+	case "worker":
+		s.node.SyncSlots = !s.node.SyncSlots
+	case "idle timeout":
+		s.node.IdleSlotTimeout = time.Minute - s.node.IdleSlotTimeout
 	case "minutes":
 		w.now = w.now.Add(time.Minute)
 	case "hours":
@@ -168,7 +180,9 @@ func (f *faults) replay(t *rapid.T, name string) {
 // server; nothing is promised for it.
 func (f *faults) promote(name string) {
 	s := f.w.servers[name]
-	maps.DeleteFunc(s.slots, func(_ string, v *cluster.Slot) bool { return v.Marker == nil })
+	maps.DeleteFunc(s.slots, func(_ string, v *cluster.Slot) bool {
+		return v.Marker == nil && !v.Synced || v.Synced && v.Invalidated != ""
+	})
 	f.w.promote(name)
 }
 
@@ -233,6 +247,11 @@ func (f *faults) safeMeansSafe(t *rapid.T) {
 			t.Fatalf("%s on %s is SAFE and not there", v.Slot, v.Standby)
 		case m.Confirmed.V > s.node.Replay.V:
 			t.Fatalf("%s on %s is SAFE at %s, replay is at %s", v.Slot, v.Standby, m.Confirmed.V, s.node.Replay.V)
+		case m.Synced:
+			if !s.node.SyncSlots || m.Invalidated != "" {
+				t.Fatalf("the server's copy of %s on %s is SAFE: %+v", v.Slot, v.Standby, m)
+			}
+			continue
 		case !p.removed.NotAfter(w.needs(m)):
 			t.Fatalf("%s on %s is SAFE with catalog_xmin %s, rows of before %s are gone\nslot %+v\nits marker %+v\nhold %+v\nmarker %+v\n%s", v.Slot, v.Standby, m.CatalogXmin.V, p.removed, p.slots[v.Slot], p.slots[v.Slot].Marker, p.slots[cluster.HoldName], m.Marker, describe(w.plan))
 		case m.Confirmed.V > w.highest[v.Slot]:
@@ -279,7 +298,7 @@ func (f *faults) stepsAreAllowed(t *rapid.T) {
 			if ch.Position.Confirmed > s.node.Replay.V {
 				t.Fatalf("%s: %s beyond replay %s", step.ID, ch.Position.Confirmed, s.node.Replay.V)
 			}
-			if was, ok := f.before[step.Node][ch.Name]; ok && was.Marker == nil {
+			if was, ok := f.before[step.Node][ch.Name]; ok && (was.Marker == nil || was.Synced) {
 				t.Fatalf("%s touches %s, which is not ours", step.ID, ch.Name)
 			}
 		}
@@ -288,7 +307,7 @@ func (f *faults) stepsAreAllowed(t *rapid.T) {
 		}
 		for _, name := range step.Names {
 			was, ok := f.before[step.Node][name]
-			if !ok || was.Marker == nil || was.ActivePID != 0 || step.OnPrimary && was.Marker.Kind != cluster.MarkMirror {
+			if !ok || was.Marker == nil || was.Synced || was.ActivePID != 0 || step.OnPrimary && was.Marker.Kind != cluster.MarkMirror {
 				t.Fatalf("%s drops %s: %+v", step.ID, name, was)
 			}
 		}
@@ -346,8 +365,9 @@ func TestPropertyHealsAndThenRests(t *testing.T) {
 		for _, s := range w.servers {
 			f.rejoin(s)
 			maps.DeleteFunc(s.slots, func(_ string, v *cluster.Slot) bool {
-				return v.Marker == nil && v.Kind == cluster.Logical && s.node.InRecovery
+				return v.Marker == nil && v.Kind == cluster.Logical && s.node.InRecovery && !(v.Synced && s.node.SyncSlots)
 			})
+			s.node.IdleSlotTimeout = 0
 			if h := s.slots[cluster.HoldName]; h != nil {
 				h.ActivePID = 0
 			}
@@ -359,6 +379,11 @@ func TestPropertyHealsAndThenRests(t *testing.T) {
 				}
 			}
 			w.replayAll()
+			for name, s := range w.servers {
+				if s.node.InRecovery && s.node.SyncSlots {
+					w.syncSlots(name)
+				}
+			}
 			w.turn()
 			w.now = w.now.Add(time.Second)
 		}

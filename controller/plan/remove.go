@@ -12,8 +12,9 @@ const absentReads = 2
 
 // removable: on a node in recovery, a logical slot with our marker is ours to
 // replace or drop: a mirror, or the original of a primary that is one no longer.
+// What the server's own worker keeps never is.
 func (c *cycle) removable(s cluster.Slot) bool {
-	return c.ours(s) && s.Kind == cluster.Logical && !s.Temporary &&
+	return c.ours(s) && s.Kind == cluster.Logical && !s.Temporary && !s.Synced &&
 		(s.Marker.Kind == cluster.MarkMirror || s.Marker.Kind == cluster.MarkOriginal)
 }
 
@@ -26,6 +27,8 @@ func (c *cycle) removal(pr *pair) {
 	}
 	at, positioned := m.Position()
 	switch {
+	case pr.server:
+		pr.drop = "it keeps the server's own worker from copying any failover slot"
 	case c.replaces(pr) && pr.best >= 0 && positioned && pr.t.kept[pr.best].Position.Behind(at) && m.Marker.Timeline != c.m.Timeline:
 		pr.drop = "it goes back to another slot or timeline and is ahead of this one"
 	case m.Marker.Kind == cluster.MarkOriginal && pr.best < 0:
@@ -53,10 +56,18 @@ func (c *cycle) dropStep(node string) {
 			Why: "the primary has no such slot in two successive reads"})
 	}
 	names = nil
+	var leftovers []string
 	for _, pr := range c.mine(node) {
-		if pr.drop != "" {
+		switch {
+		case pr.drop != "" && pr.server:
+			leftovers = append(leftovers, pr.t.slot.Name)
+		case pr.drop != "":
 			names = append(names, pr.t.slot.Name)
 		}
+	}
+	if len(leftovers) > 0 {
+		c.step(Step{ID: "drop/" + node + "/leftover", Stage: StageDrop, Node: node, Kind: StepDrop, Names: leftovers,
+			Why: "the server's own worker keeps these slots there, and a slot of that name that it did not make stops it"})
 	}
 	if len(names) > 0 {
 		c.step(Step{ID: "drop/" + node + "/unproven", Stage: StageDrop, Node: node, Kind: StepDrop, Names: names,
@@ -80,7 +91,7 @@ func (c *cycle) dropUsedHold(node string) {
 // of the new timeline; later a slot that still carries the marker of a mirror is
 // one that could not be marked as an original yet.
 func (c *cycle) isUnproven(s cluster.Slot) bool {
-	if !c.ours(s) || s.Marker.Timeline >= c.m.Timeline {
+	if !c.ours(s) || s.Synced || s.Marker.Timeline >= c.m.Timeline {
 		return false
 	}
 	if s.Marker.Kind == cluster.MarkOriginal {

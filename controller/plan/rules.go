@@ -13,6 +13,8 @@ func lostRule(c *cycle, pr *pair) *finding {
 		left := fmt.Sprintf("%s has no mirror of it", pr.node)
 		if pr.mirror != nil && pr.mirror.Invalidated == "" {
 			left = fmt.Sprintf("%s still has it at %s, which only a failover could use", pr.node, lsnText(pr.mirror.Confirmed))
+		} else if pr.server {
+			left = fmt.Sprintf("the server's copy on %s follows it", pr.node)
 		}
 		return &finding{Lost, lostReason(why), fmt.Sprintf("%s is lost on the primary %s (%s); %s", name, c.lead.primary, why, left),
 			"drop it, create it again and let its consumer start anew; raise max_slot_wal_keep_size if consumers may stay away that long"}
@@ -87,6 +89,10 @@ func notOursRule(c *cycle, pr *pair) *finding {
 	if pr.there == nil || c.removable(*pr.there) {
 		return nil
 	}
+	if pr.there.Synced {
+		return &finding{Unsafe, ReasonNotOurs, fmt.Sprintf("%s has a copy of %s that the server's own synchronization made, which does not keep it up to date now", pr.node, pr.t.slot.Name),
+			"turn sync_replication_slots on there, or set the slot's failover flag on the primary: its worker then keeps it, or takes it away"}
+	}
 	return &finding{Unsafe, ReasonNotOurs, fmt.Sprintf("%s has a %s slot %s that slotkeeper did not make", pr.node, pr.there.Kind, pr.t.slot.Name),
 		fmt.Sprintf("it is not touched; if nobody needs it, drop it there: SELECT pg_drop_replication_slot(%s)", quoted(pr.t.slot.Name))}
 }
@@ -119,8 +125,8 @@ func roomRule(c *cycle, pr *pair) *finding {
 		return nil
 	}
 	read := pr.fact.Value
-	return &finding{Unsafe, ReasonNoFreeSlot, fmt.Sprintf("%s has no slot free for %s: %d are needed, %d are available", pr.node, pr.t.slot.Name, c.neededSlots(), c.available(read)),
-		fmt.Sprintf("raise max_replication_slots there to %d or more and restart it", read.Node.MaxSlots+c.neededSlots()-c.available(read))}
+	return &finding{Unsafe, ReasonNoFreeSlot, fmt.Sprintf("%s has no slot free for %s: %d are needed, %d are available", pr.node, pr.t.slot.Name, c.neededSlots(pr.node), c.available(read)),
+		fmt.Sprintf("raise max_replication_slots there to %d or more and restart it", read.Node.MaxSlots+c.neededSlots(pr.node)-c.available(read))}
 }
 
 func gapRule(c *cycle, pr *pair) *finding {

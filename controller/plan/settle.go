@@ -77,6 +77,11 @@ func (s *settling) remember(step Step, out StepOutcome) {
 			s.noteHeld(step)
 			s.lookForGap(step, out)
 		}
+		s.settleWALTouch(step, out)
+	case StepFailover:
+		s.settleFailover(step, out)
+	case StepGate:
+		s.m.GateAt[step.Node] = s.now
 	case StepApply:
 		if ran {
 			s.countXmins(step)
@@ -158,6 +163,7 @@ func (s *settling) pairNote(pr *pair) PairNote {
 	} else if pr.mirror != nil && v.State == Safe {
 		note.Resume, note.Tried = "", Tried{}
 	}
+	s.settleTouch(pr, &note)
 	if pr.stamp && pr.unstamped && v.State != Safe && s.stamped(pr) {
 		s.makeSafe(pr, &note, &v, v.Mirror)
 	}

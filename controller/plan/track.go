@@ -22,7 +22,9 @@ func (c *cycle) trackSlots() {
 			continue
 		}
 		t := c.track(s)
-		c.keep(&t)
+		if !c.serverAlone(&t) {
+			c.keep(&t)
+		}
 		c.slots = append(c.slots, &t)
 		c.tracks[s.Name] = &t
 	}

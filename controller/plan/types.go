@@ -50,6 +50,9 @@ type Policy struct {
 	MaxWalk    int64         // bytes of WAL that one apply may walk per slot
 	RaiseEvery time.Duration // the shortest time between two raises of the holds; zero: DefaultRaiseEvery
 	LeaseTTL   time.Duration // fences are raised again (heartbeat) after this long; zero: DefaultLeaseTTL
+	// ManageStandbySlots: synchronized_standby_slots is kept to the live
+	// candidates; else it is only looked at.
+	ManageStandbySlots bool
 }
 
 // Defaults of a Policy's zero fields.
@@ -88,6 +91,7 @@ type Memory struct {
 	Standbys   map[string]NodeNote  `json:"standbys"`   // every member known, read or not
 	Conditions map[string]Condition `json:"conditions"` // by code and subject, for Since
 	RaisedAt   time.Time            `json:"raised_at"`
+	GateAt     map[string]time.Time `json:"-"`                   // when synchronized_standby_slots was last set per node
 	FencedAt   map[string]time.Time `json:"-"`                   // when the fence was last raised per node
 	Forgotten  map[string]bool      `json:"forgotten,omitempty"` // members that the operator gave up; cleared when they are read again
 }
@@ -126,6 +130,12 @@ type SlotNote struct {
 	LostWith     cluster.Timeline      `json:"lost_with,omitempty"`    // it was not there on the first read of this timeline
 	RestartSince time.Time             `json:"restart_since,omitzero"` // since when restart_lsn stands
 	Walk         Walk                  `json:"-"`                      // the last one that was asked for, without its file
+	// Failover is the slot's own flag as it was last seen. FailoverDue: it was
+	// set on an earlier primary, and is to be set again on this one.
+	Failover      bool      `json:"failover,omitempty"`
+	FailoverDue   bool      `json:"failover_due,omitempty"`
+	FailoverTried time.Time `json:"-"` // when that was tried last, in vain
+	FailoverSaid  string    `json:"-"` // what came of it
 }
 
 // NodeNote is what is remembered of a member.
@@ -137,7 +147,9 @@ type NodeNote struct {
 	// MinGeneration: mirrors there of an earlier generation were left behind by
 	// the hold; a hold that looks low enough later proves nothing for them.
 	MinGeneration int64       `json:"min_generation,omitempty"`
-	Replay        cluster.LSN `json:"replay"` // its replay position at ReadAt
+	Replay        cluster.LSN `json:"replay"`               // its replay position at ReadAt
+	SyncSlots     bool        `json:"sync_slots,omitempty"` // the server's own worker keeps failover slots there
+	WALTouched    time.Time   `json:"-"`                    // when a call last had its WAL hold in hand
 }
 
 // Pair names a slot and a standby.
@@ -152,6 +164,8 @@ type PairNote struct {
 	Verdict  Verdict
 	ProvenAt time.Time // the read, or the apply, that last showed the mirror proven and protected
 	Tried    Tried
+	Ahead    cluster.LSN // where the server's copy was seen beyond what the primary had reported by then
+	Touched  time.Time   // when a call last had the mirror in hand
 }
 
 // Tried is the last change of a pair that came to nothing: the same change is
@@ -178,6 +192,8 @@ const (
 	StageApply
 	StageDrop
 	StageRaise
+	StageFailover
+	StageGate
 )
 
 // StepKind says which call of primary or standby a step is.
@@ -191,6 +207,11 @@ const (
 	StepStamp StepKind = "stamp"
 	StepApply StepKind = "apply"
 	StepDrop  StepKind = "drop"
+	// StepFailover sets the failover flag of the slots in Names, by the
+	// replication command ALTER_REPLICATION_SLOT.
+	StepFailover StepKind = "failover"
+	// StepGate sets synchronized_standby_slots to Names, by ALTER SYSTEM.
+	StepGate StepKind = "gate"
 )
 
 // Step is one call on one node, as data. The same data is printed by

@@ -53,7 +53,11 @@ func (c *cycle) judge(pr *pair) {
 }
 
 func (c *cycle) findings(pr *pair) *finding {
-	for _, rule := range rules {
+	list := rules
+	if pr.server {
+		list = serverRules
+	}
+	for _, rule := range list {
 		if f := rule(c, pr); f != nil {
 			return f
 		}
@@ -67,8 +71,8 @@ func (c *cycle) blank(pr *pair) Verdict {
 	v := Verdict{Slot: pr.t.slot.Name, Standby: pr.node}
 	if !pr.read {
 		v.Mirror = pr.note.Verdict.Mirror
-	} else if pr.mirror != nil {
-		if at, ok := pr.mirror.Position(); ok {
+	} else if m := pr.counted(); m != nil {
+		if at, ok := m.Position(); ok {
 			v.Mirror = cluster.Some(at)
 		}
 	}
@@ -101,7 +105,19 @@ func since(now time.Time, v, before Verdict) time.Time {
 	return now
 }
 
+// counted is the slot there that a promotion would make the consumer's: our
+// mirror, or the server's copy.
+func (pr *pair) counted() *cluster.Slot {
+	if pr.server && pr.there != nil && pr.there.Synced && !pr.there.Temporary {
+		return pr.there
+	}
+	return pr.mirror
+}
+
 func (c *cycle) safeMessage(pr *pair) string {
+	if pr.server {
+		return safeMessage(pr.t, pr.node, cluster.Some(pr.there.Confirmed.Or(0))) + "; " + theServers
+	}
 	return safeMessage(pr.t, pr.node, cluster.Some(pr.mirror.Confirmed.Or(0)))
 }
 

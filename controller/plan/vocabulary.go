@@ -74,6 +74,19 @@ const (
 	// CondSlotMissing: a slot of the old primary is not on the new one. Never
 	// made again at the current position: its consumer must know.
 	CondSlotMissing = "slot_missing"
+	// CondStandbyGateStalled: an entry of synchronized_standby_slots that no
+	// standby comes through holds back the consumers of failover slots.
+	CondStandbyGateStalled = "standby_gate_stalled"
+	// CondStandbyGateUnmanaged: synchronized_standby_slots is to be managed and cannot be.
+	CondStandbyGateUnmanaged = "standby_gate_unmanaged"
+	// CondFailoverFlagPending: a slot had the failover flag on an earlier
+	// primary and does not have it again yet.
+	CondFailoverFlagPending = "failover_flag_pending"
+	// CondSlotSyncStopped: a slot of the name of a failover slot keeps the
+	// server's own worker from synchronizing any.
+	CondSlotSyncStopped = "slot_sync_stopped"
+	// CondIdleSlotTimeout: the server invalidates slots that nobody has in hand for a time.
+	CondIdleSlotTimeout = "idle_slot_timeout"
 	// CondProtectionGap: an unproven slot on a new primary is in use and could not be dropped.
 	CondProtectionGap = "protection_gap"
 )

@@ -25,7 +25,7 @@ func (c *cycle) pace() {
 	}
 	wake := c.p.Interval
 	for _, pr := range c.pairs {
-		if !pr.read || pr.best == len(pr.t.kept)-1 {
+		if !pr.read || pr.server || pr.best == len(pr.t.kept)-1 {
 			continue
 		}
 		next := pr.t.kept[pr.best+1]

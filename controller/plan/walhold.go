@@ -26,7 +26,7 @@ func (c *cycle) walHold(node string) cluster.Opt[cluster.LSN] {
 		}
 		return cluster.Some(cluster.LSN(0))
 	}
-	if at != nil && at.Invalidated == "" && at.WALok && at.Restart.Or(0) != 0 && at.Restart.V <= want.V && want.V-at.Restart.V < walSlack {
+	if at != nil && at.Invalidated == "" && at.WALok && at.Restart.Or(0) != 0 && at.Restart.V <= want.V && want.V-at.Restart.V < walSlack && !c.walTouchDue(node) {
 		return cluster.None[cluster.LSN]()
 	}
 	return want
@@ -35,7 +35,7 @@ func (c *cycle) walHold(node string) cluster.Opt[cluster.LSN] {
 // awaitedWAL is where a pair's WAL must be kept from: it has no mirror that
 // keeps it, and will get one. WAL that the standby said is gone is not asked for again.
 func (c *cycle) awaitedWAL(pr *pair) (cluster.LSN, bool) {
-	if !c.canWrite(pr) || len(pr.t.kept) == 0 || pr.noRoom || pr.fact.Value.Node.WalLevel != "logical" {
+	if pr.server || !c.canWrite(pr) || len(pr.t.kept) == 0 || pr.noRoom || pr.fact.Value.Node.WalLevel != "logical" {
 		return 0, false
 	}
 	if pr.there != nil && !c.removable(*pr.there) {

@@ -445,6 +445,15 @@ compat_slot_failover(const ReplicationSlotPersistentData *data)
 #endif
 }
 
+/* A mirror is ours and not the worker's: it says so too. */
+static inline void
+compat_slot_clear_failover(ReplicationSlotPersistentData *data)
+{
+#if PG_VERSION_NUM >= 170000
+	data->failover = false;
+#endif
+}
+
 /* Whether it is such a copy: the worker's, never to be touched. */
 static inline bool
 compat_slot_synced(const ReplicationSlotPersistentData *data)

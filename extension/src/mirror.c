@@ -49,6 +49,7 @@ static void
 set_position(ReplicationSlot *slot, const Change *c)
 {
 	compat_slot_set_two_phase(&slot->data, c->two_phase, c->two_phase_at);
+	compat_slot_clear_failover(&slot->data);
 	slot->data.restart_lsn = c->restart_lsn;
 	slot->data.confirmed_flush = c->confirmed_flush;
 	slot->data.catalog_xmin = c->catalog_xmin;
@@ -299,7 +300,7 @@ mirror_move(MirrorCall *call, const Marker *marker)
 	const ReplicationSlotPersistentData *data = &MyReplicationSlot->data;
 	const Change *c = call->change;
 	bool		same_saved = c->restart_lsn == data->restart_lsn && c->catalog_xmin == data->catalog_xmin &&
-		c->two_phase_at == compat_slot_two_phase_at(data);
+		c->two_phase_at == compat_slot_two_phase_at(data) && !compat_slot_failover(data);
 	bool		same = same_saved && c->confirmed_flush == data->confirmed_flush;
 	bool		file_first;
 	Marker		now;

@@ -105,13 +105,19 @@ for i in $(seq 1 10); do
 done
 is "10 terminations leave whole slots or none, and the server" "$(q b "SELECT pg_postmaster_start_time()")" "$started"
 
-# --- kill -9 in the middle, until ten have hit: a call may be over before its kill
+# --- kill -9 in the middle of making and dropping, ten times
 all=$(changes a s1 s2 s3 s4 s5 s6)
+calls=()
+for n in $(seq 1 200); do
+	calls+=("SELECT name, code FROM slotkeeper.apply($(fence), $all, 1000000000)")
+	calls+=("SELECT * FROM slotkeeper.drop($(fence), '{s1,s2,s3,s4,s5,s6}')")
+done
 hits=0
-for i in $(seq 1 80); do
-	apply b "$all" >/dev/null 2>&1 &
+for i in $(seq 1 40); do
+	q b "${calls[@]}" >/dev/null 2>&1 &
 	caller=$!
-	pid=$(q b "SELECT pid FROM pg_stat_activity WHERE query LIKE '%slotkeeper.apply(%' AND pid <> pg_backend_pid()" | head -1)
+	until_true b "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ 'slotkeeper.(apply|drop)' AND pid <> pg_backend_pid()"
+	pid=$(q b "SELECT pid FROM pg_stat_activity WHERE query ~ 'slotkeeper.(apply|drop)' AND pid <> pg_backend_pid()")
 	sleep "0.0$((RANDOM % 80 + 10))"
 	if [ -n "$pid" ]; then kill -9 "$pid" 2>/dev/null || true; fi
 	wait $caller || true

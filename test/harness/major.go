@@ -26,10 +26,20 @@ func Major(t *testing.T) int {
 	return major
 }
 
-// binDir is the folder of that server's programs.
-func binDir(t *testing.T) string {
+// ServerSync is the major version for what only PostgreSQL 17 and later have: the
+// one that the tests run on, where it is one of them, else 17.
+func ServerSync(t *testing.T) int {
 	t.Helper()
-	dir, err := lab.FindPG(Major(t))
+	return max(Major(t), 17)
+}
+
+// binDir is the folder of a server's programs, 0 for the major that the tests run on.
+func binDir(t *testing.T, major int) string {
+	t.Helper()
+	if major == 0 {
+		major = Major(t)
+	}
+	dir, err := lab.FindPG(major)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ type Scene struct {
 
 // Options say what stands on the scene.
 type Options struct {
+	Major    int                 // of the servers; 0: that of all tests
 	Standbys int                 // 0 is one, at most two
 	Settings map[string]string   // of every node
 	OnB      lab.StandbyOptions  // of the first standby
@@ -50,7 +51,7 @@ func New(t *testing.T, o Options) *Scene {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), o.Lasts)
 	t.Cleanup(cancel)
-	l, err := lab.NewCluster(ctx, lab.Options{BinDir: binDir(t), Settings: o.Settings})
+	l, err := lab.NewCluster(ctx, lab.Options{BinDir: binDir(t, o.Major), Settings: o.Settings})
 	s := &Scene{T: t, Ctx: ctx, Lab: l}
 	s.OK(err)
 	t.Cleanup(func() {

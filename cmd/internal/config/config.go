@@ -92,6 +92,9 @@ type Promotion struct {
 	Deadline, MaxProofAge time.Duration
 }
 
+// Manage is the value of a protection setting by which slotkeeper does it itself.
+const Manage = "manage"
+
 // Protection bounds what slotkeeper keeps for the sake of absent nodes.
 type Protection struct {
 	MaxHoldAge               time.Duration

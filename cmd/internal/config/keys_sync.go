@@ -41,9 +41,9 @@ var keysSync = []key{
 		func(c *Config) value {
 			return durationValue{&c.Protection.MaxHoldAge, time.Second, 30 * 24 * time.Hour, 0}
 		}},
-	{"protection.synchronized_standby_slots", `PostgreSQL 17 and later: observe the setting of this name, or manage it. Default observe: it can hold back every consumer.`,
+	{"protection.synchronized_standby_slots", `PostgreSQL 17 and later: observe the setting of this name, and tell which entry holds consumers back, or manage it: keep it to the slots of the standbys that stream and may be promoted. Managing needs a superuser to grant slotkeeper's role ALTER SYSTEM on it and pg_reload_conf(). Default observe: it can hold back every consumer.`,
 		func(c *Config) value {
-			return stringValue{&c.Protection.SynchronizedStandbySlots, oneOf("observe", "manage")}
+			return stringValue{&c.Protection.SynchronizedStandbySlots, oneOf("observe", Manage)}
 		}},
 	{"protection.hold_for_standbys", `Before PostgreSQL 17: observe, or manage, that consumers do not get ahead of the standbys. Default observe, for the same reason.`,
 		func(c *Config) value {
