@@ -50,7 +50,6 @@ type Controller struct {
 	reload chan Config
 	kicks  chan kick
 	shown  atomic.Pointer[status.Status]
-	once   sync.Once
 }
 
 // kick asks for a cycle begun from now on; done gets its error.
