@@ -338,3 +338,22 @@ func TestTheLogSaysOnceWhyAMemberDoesNotAnswer(t *testing.T) {
 		t.Errorf("its return is not said:\n%s", log.String())
 	}
 }
+
+// The status was shown, so its ledger is written, whenever SIGTERM comes.
+func TestAStopLeavesNothingShownUnrecorded(t *testing.T) {
+	s := newStage(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.nodes["a"].do = func(plan.Step) ([]cluster.Outcome, error) {
+		cancel() // the daemon is stopped in the middle of the cycle
+		return nil, nil
+	}
+	if _, err := s.c.Cycle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if doc, ok := s.c.Status(); !ok || len(doc.Slots) == 0 {
+		t.Fatal("the cycle showed nothing")
+	}
+	if !slices.ContainsFunc(s.term.writes, func(part string) bool { return strings.HasPrefix(part, "slots/") }) {
+		t.Errorf("the ledger got only %v", s.term.writes)
+	}
+}

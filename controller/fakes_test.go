@@ -126,7 +126,10 @@ func (f *fakeTerm) end() {
 
 func (f *fakeTerm) Load(context.Context) (map[string][]byte, error) { return f.parts, nil }
 
-func (f *fakeTerm) Save(_ context.Context, part string, value []byte) error {
+func (f *fakeTerm) Save(ctx context.Context, part string, value []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fail != nil {

@@ -19,10 +19,18 @@ func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo pl
 	})
 	before := c.shown.Swap(&now)
 	c.logTransitions(before, now)
-	if err := c.record(ctx, now); err != nil {
+	// What a status has shown must reach the ledger, also when the daemon is
+	// being stopped at this moment: a successor has nothing else to know it from.
+	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+	defer cancel()
+	if err := c.record(recording, now); err != nil {
 		c.deps.Logger.Warn("writing the ledger, mirrors are kept all the same", "error", err)
 	}
 }
+
+// recordWithin bounds the writing of one cycle's ledger; with resigning it stays
+// within the five seconds that SIGTERM may take.
+const recordWithin = 2 * time.Second
 
 // logTransitions says at info what changed, per pair and per condition.
 func (c *Controller) logTransitions(before *status.Status, now status.Status) {
