@@ -69,5 +69,14 @@ SELECT name, code, detail FROM slotkeeper.hold(fence(), 5, '{}', '0/0');
 
 SELECT name, code FROM slotkeeper.drop(fence(), '{slotkeeper_hold,slotkeeper_wal}');
 SELECT pg_drop_replication_slot('rg_one'), pg_drop_replication_slot('rg_two');
+-- half of all transaction ids away is neither before nor after what is held
+SELECT 1 AS made FROM pg_create_logical_replication_slot('rg_three', 'test_decoding');
+SELECT name, code FROM slotkeeper.hold(fence(), 5, ARRAY[want('rg_three')], NULL);
+SELECT catalog_xmin AS held_x, ((catalog_xmin::text::bigint + 2147483648) % 4294967296)::text::xid AS opposite
+FROM slotkeeper.slots() WHERE name = 'slotkeeper_hold' \gset
+SELECT name, code FROM slotkeeper.hold(fence(), 5, ARRAY[(:'held_x', NULL, NULL), (:'opposite', NULL, NULL)]::slotkeeper.want[], NULL);
+SELECT name, code FROM slotkeeper.drop(fence(), '{slotkeeper_hold}');
+SELECT pg_drop_replication_slot('rg_three');
+
 DROP TABLE rg_t;
 SELECT slotkeeper.remove_fence(fence());

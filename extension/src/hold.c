@@ -152,7 +152,7 @@ is_incarnation(const Want *want)
 static bool
 is_in_future(const HoldCall *call, const Want *want)
 {
-	return !call->in_recovery && TransactionIdFollows(want->catalog_xmin, ReadNextTransactionId());
+	return !call->in_recovery && TransactionIdPrecedes(ReadNextTransactionId(), want->catalog_xmin);
 }
 
 /*

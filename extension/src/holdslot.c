@@ -15,10 +15,14 @@
 /* The aggregate follows at once; on some minors a concurrent update can be lost. */
 #define AGGREGATE_TRIES 100
 
+/*
+ * Two that are half of all transaction ids apart precede each other, and neither
+ * follows: there a hold that took one for the other's elder would be raised.
+ */
 bool
 xid_not_after(TransactionId a, TransactionId x)
 {
-	return TransactionIdIsNormal(a) && !TransactionIdFollows(a, x);
+	return TransactionIdIsNormal(a) && !TransactionIdFollows(a, x) && x - a != 0x80000000;
 }
 
 /* A hold that somebody connected to, or that lost its WAL, proves nothing. */
