@@ -41,11 +41,8 @@ deserves a warning, and 2 when the configuration itself is wrong.`,
 	format := outputFlag(cmd, output.Table)
 	fix := cmd.Flags().Bool("fix", false, "print the SQL that mends what was found")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		loaded, err := load(cmd)
+		loaded, err := loadWithFiles(cmd)
 		if err != nil {
-			return err
-		}
-		if err := loaded.CheckFiles(); err != nil {
 			return err
 		}
 		if _, err := newMembers(loaded.Config); err != nil {

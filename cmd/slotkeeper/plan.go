@@ -33,11 +33,8 @@ no primary to plan for.`,
 	}
 	format := outputFlag(cmd, output.Table)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		loaded, err := load(cmd)
+		loaded, err := loadWithFiles(cmd)
 		if err != nil {
-			return err
-		}
-		if err := loaded.CheckFiles(); err != nil {
 			return err
 		}
 		p, seen, err := makePlan(cmd, loaded.Config)

@@ -34,11 +34,8 @@ all mirrors where they are. A second signal ends it at once.`,
 	}
 	settingFlags(cmd, runKeys...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		loaded, err := load(cmd)
+		loaded, err := loadWithFiles(cmd)
 		if err != nil {
-			return err
-		}
-		if err := loaded.CheckFiles(); err != nil {
 			return err
 		}
 		d := &daemon{config: loaded.Config, log: newLogger(loaded.Config, cmd.ErrOrStderr())}

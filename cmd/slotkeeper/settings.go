@@ -52,3 +52,16 @@ func outputFlag(cmd *cobra.Command, initial output.Format) *output.Format {
 	cmd.Flags().VarP(&f, "output", "o", "how to write the result")
 	return &f
 }
+
+// loadWithFiles is load for commands that go on to etcd and the servers: the
+// files that the configuration names must be there and safe to use as well.
+func loadWithFiles(cmd *cobra.Command) (*config.Loaded, error) {
+	loaded, err := load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := loaded.CheckFiles(); err != nil {
+		return nil, err
+	}
+	return loaded, nil
+}

@@ -33,11 +33,8 @@ known, and 5 when another controller leads that cannot be asked.`,
 	}
 	format := outputFlag(cmd, output.Table)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		loaded, err := load(cmd)
+		loaded, err := loadWithFiles(cmd)
 		if err != nil {
-			return err
-		}
-		if err := loaded.CheckFiles(); err != nil {
 			return err
 		}
 		s, err := syncOnce(cmd, loaded.Config)

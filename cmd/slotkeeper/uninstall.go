@@ -30,11 +30,8 @@ a node did not answer, and 5 when a controller leads.`,
 	}
 	format := outputFlag(cmd, output.Table)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		loaded, err := load(cmd)
+		loaded, err := loadWithFiles(cmd)
 		if err != nil {
-			return err
-		}
-		if err := loaded.CheckFiles(); err != nil {
 			return err
 		}
 		u := &uninstaller{config: loaded.Config}

@@ -40,11 +40,8 @@ is no primary or it does not answer.`,
 		if slices.Contains(*slots, "") {
 			return usagef(cmd, "--slot wants a name")
 		}
-		loaded, err := load(cmd)
+		loaded, err := loadWithFiles(cmd)
 		if err != nil {
-			return err
-		}
-		if err := loaded.CheckFiles(); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), verifyLimit)

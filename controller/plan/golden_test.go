@@ -24,7 +24,6 @@ type situation struct {
 	fresh bool // the slot is new: nothing is mirrored
 	do    func(w *world)
 	turns int // cycles after it, 0 for one
-	see   string
 }
 
 var app = func(w *world, node string) *cluster.Slot { return w.servers[node].slots["app"] }

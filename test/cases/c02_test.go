@@ -11,11 +11,7 @@ import (
 // feedback off. The hold has kept them while nobody looked.
 func TestC02HoldKeepsCatalogRows(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Settings: harness.Still()})
-	s.Exec(s.A, "CREATE TABLE t (id int)")
-	s.Logical(s.A, "cdc")
-	s.Run()
-	s.Safe([]string{"cdc"})
+	s := harness.Mirrored(t, harness.Options{Settings: harness.Still()})
 	s.Condition(plan.CondFeedbackOff)
 	s.FreezeDaemon()
 
@@ -33,11 +29,7 @@ func TestC02HoldKeepsCatalogRows(t *testing.T) {
 // use it, and is made again from a new read.
 func TestC02HoldGoneMirrorGoes(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Settings: harness.Still()})
-	s.Exec(s.A, "CREATE TABLE t (id int)")
-	s.Logical(s.A, "cdc")
-	s.Run()
-	s.Safe([]string{"cdc"})
+	s := harness.Mirrored(t, harness.Options{Settings: harness.Still()})
 	before := s.Slot(s.B, "cdc")
 	s.FreezeDaemon()
 

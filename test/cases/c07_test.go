@@ -17,11 +17,7 @@ import (
 // follows at once.
 func TestC07DelayedStandbyFollows(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Standbys: 2})
-	s.Exec(s.A, "CREATE TABLE t (id int)")
-	s.Logical(s.A, "cdc")
-	s.Run()
-	s.Safe([]string{"cdc"})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2})
 	s.Delay(s.B, 10*time.Second)
 	defer s.Busy(s.A, "cdc")()
 
@@ -55,11 +51,7 @@ var bytesBehind = regexp.MustCompile(`\([1-9][0-9]* bytes behind\)`)
 // Nothing of it is lost at a promotion.
 func TestC07LongDelayAndPause(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Standbys: 2})
-	s.Exec(s.A, "CREATE TABLE t (id int)")
-	s.Logical(s.A, "cdc")
-	s.Run()
-	s.Safe([]string{"cdc"})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2})
 	s.Delay(s.B, 10*time.Minute)
 	s.Exec(s.C, "SELECT pg_wal_replay_pause()")
 	s.Exec(s.A, "INSERT INTO t SELECT generate_series(1, 10)")

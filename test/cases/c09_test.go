@@ -49,7 +49,7 @@ func TestC09MirrorNeverBeyondConsumer(t *testing.T) {
 	s.StopDaemon()
 	mirror := s.Slot(s.B, "cdc").Confirmed
 	stopSampling()
-	sentinel := w.sentinel(load)
+	w.sentinel(load)
 	s.OK(load.Stop(s.Ctx))
 	s.OK(w.last().Stop())
 	position := w.last().Confirmed()
@@ -60,7 +60,7 @@ func TestC09MirrorNeverBeyondConsumer(t *testing.T) {
 	w.consumer.From = position
 	load.Retarget(s.B)
 	w.connect(s.B)
-	sentinel = w.sentinel(load)
+	sentinel := w.sentinel(load)
 	truth, err := lab.ReadTruth(s.Ctx, s.B, load, 0)
 	s.OK(err)
 	bounds := lab.Bounds{Positions: map[int]cluster.LSN{w.last().Number(): position}}

@@ -12,11 +12,7 @@ import (
 // between: the physical slot looks afterwards as it did before.
 func TestD16FeedbackOffAndOn(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{OnB: withFeedback(), Settings: harness.Still()})
-	s.Exec(s.A, "CREATE TABLE t (id int)")
-	s.Logical(s.A, "cdc")
-	s.Run()
-	s.Safe([]string{"cdc"})
+	s := harness.Mirrored(t, harness.Options{OnB: withFeedback(), Settings: harness.Still()})
 	s.FeedbackPins(s.B, true)
 	s.FreezeDaemon()
 

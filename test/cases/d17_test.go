@@ -13,11 +13,7 @@ const dropHold = "SELECT pg_drop_replication_slot('slotkeeper_hold')"
 // needs, so nothing is lost: it is held again, and the mirror stays.
 func TestD17SlotStillPins(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Settings: harness.Still()})
-	s.Exec(s.A, "CREATE TABLE t (id int)")
-	s.Logical(s.A, "cdc")
-	s.Run()
-	s.Safe([]string{"cdc"})
+	s := harness.Mirrored(t, harness.Options{Settings: harness.Still()})
 	before := s.Slot(s.B, "cdc")
 	generation := s.Generation(s.B, "cdc")
 	s.FreezeDaemon()
@@ -51,11 +47,7 @@ func TestD17SlotStillPins(t *testing.T) {
 // and made again from one new read as soon as the standby has replayed it.
 func TestD17SlotHasMoved(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Settings: harness.Still()})
-	s.Exec(s.A, "CREATE TABLE t (id int)")
-	s.Logical(s.A, "cdc")
-	s.Run()
-	s.Safe([]string{"cdc"})
+	s := harness.Mirrored(t, harness.Options{Settings: harness.Still()})
 	before := s.Slot(s.B, "cdc")
 	s.Exec(s.B, "SELECT pg_wal_replay_pause()")
 	s.Reshape(s.A)

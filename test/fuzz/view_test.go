@@ -11,13 +11,13 @@ import (
 
 // seenSlot is a slot as slots() shows it, its fields as SQL expressions.
 type seenSlot struct {
-	name, restart                                 string
-	change                                        arg
-	want                                          arg
-	incarnation                                   string
-	kind, marker                                  string
-	generation                                    int64
-	plugin, database, confirmed, xmin, bytes, mem string
+	name, restart                            string
+	change                                   arg
+	want                                     arg
+	incarnation                              string
+	kind, marker                             string
+	generation                               int64
+	plugin, database, confirmed, xmin, bytes string
 }
 
 // view is what a caller knows: this node, and the slots of the primary.

@@ -78,6 +78,18 @@ func New(t *testing.T, o Options) *Scene {
 	return s
 }
 
+// Mirrored is New with a table t, a slot cdc, and the controller at work until
+// the slot is SAFE on every standby: where most cases begin.
+func Mirrored(t *testing.T, o Options) *Scene {
+	t.Helper()
+	s := New(t, o)
+	s.Exec(s.A, "CREATE TABLE t (id int)")
+	s.Logical(s.A, "cdc")
+	s.Run()
+	s.Safe([]string{"cdc"})
+	return s
+}
+
 // Nodes gives the nodes of the scene.
 func (s *Scene) Nodes() []*lab.Node {
 	nodes := []*lab.Node{s.A, s.B}
