@@ -59,6 +59,8 @@ func TestNodesFailOver(t *testing.T) {
 	a := must(c.AddPrimary(ctx, "a"))(t)
 	b := must(c.AddStandby(ctx, "b", a, StandbyOptions{Feedback: true}))(t)
 	d := must(c.AddStandby(ctx, "d", a, StandbyOptions{ApplyDelay: 150 * time.Millisecond}))(t)
+	// A rewound node begins at its last checkpoint before the fork, older than any slot of its own.
+	ok(t, b.Set(ctx, map[string]string{"wal_keep_size": "256MB"}))
 	ok(t, a.Exec(ctx, "CREATE TABLE t (v int); INSERT INTO t VALUES (1)"))
 	ok(t, b.WaitCatchup(ctx, a))
 	ok(t, d.WaitCatchup(ctx, a))

@@ -77,7 +77,11 @@ move(WalCall *call)
 	if (!wal_is_there(call))
 		set_restart(old);
 	else if (slot_save(&why))
+	{
+		/* from 18 on what counts for the removal of WAL is what was saved */
+		ReplicationSlotsComputeRequiredLSN();
 		outcome_is(call->out, "held", NULL);
+	}
 	else
 	{
 		set_restart(old);
