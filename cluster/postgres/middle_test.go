@@ -15,6 +15,7 @@ type middle struct {
 	pid    uint32       // what it gives out as process number, as poolers do; 0 for the server's own
 	frozen atomic.Bool  // it reads and passes nothing on
 	syncs  atomic.Int64 // how often the session waited for the server
+	answer func()       // where set: called before a message of the server is passed on
 }
 
 // serve gives the conninfo by which sessions come.
@@ -87,6 +88,9 @@ func (m *middle) down(front *pgproto3.Frontend, back *pgproto3.Backend) {
 		}
 		if k, ok := msg.(*pgproto3.BackendKeyData); ok && m.pid != 0 {
 			k.ProcessID = m.pid
+		}
+		if m.answer != nil {
+			m.answer()
 		}
 		back.Send(msg)
 		if back.Flush() != nil {

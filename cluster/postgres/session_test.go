@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -255,16 +256,35 @@ func TestSessionsStayBoundedAfterCancelledReads(t *testing.T) {
 	sessions := func() int {
 		return value[int](t, admin, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", name)
 	}
+	// Each read is cancelled at another message of the server, at one of the
+	// session's start or of the answer itself; that message waits until the read
+	// has ended.
+	type read struct {
+		left   atomic.Int64
+		cancel context.CancelFunc
+		ended  chan struct{}
+	}
+	var current atomic.Pointer[read]
+	m := &middle{answer: func() {
+		if r := current.Load(); r.left.Add(-1) == 0 {
+			r.cancel()
+			<-r.ended
+		}
+	}}
 	o := superuser
 	o.User = name
-	s := session(t, shared.conninfo(""), o)
+	s := session(t, m.serve(t), o)
 	cancelled := 0
 	for i := range 200 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%40)*200*time.Microsecond)
+		ctx, cancel := context.WithCancel(patient(t))
+		r := &read{cancel: cancel, ended: make(chan struct{})}
+		r.left.Store(int64(1 + i%8))
+		current.Store(r)
 		if _, err := s.Read(ctx); err != nil {
 			cancelled++
 		}
 		cancel()
+		close(r.ended)
 	}
 	if cancelled < 50 {
 		t.Fatalf("only %d of 200 reads were cancelled", cancelled)
