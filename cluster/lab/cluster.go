@@ -172,8 +172,8 @@ func (c *Cluster) AddPrimary(ctx context.Context, name string) (*Node, error) {
 	return n, n.Start(ctx)
 }
 
-// AddStandby makes a node from a base backup of upstream, starts it and waits
-// until it streams.
+// AddStandby makes a node from a base backup of upstream, a primary or a standby
+// (then the node cascades), starts it and waits until it streams.
 func (c *Cluster) AddStandby(ctx context.Context, name string, upstream *Node, options StandbyOptions) (*Node, error) {
 	n, err := c.NewNode(name)
 	if err != nil {

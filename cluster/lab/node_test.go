@@ -101,6 +101,27 @@ func TestNodesFailOver(t *testing.T) {
 	ok(t, b.Exec(ctx, "INSERT INTO t VALUES (3)"))
 }
 
+// A standby of a standby follows it through its promotion.
+func TestNodesCascade(t *testing.T) {
+	ctx, c := newLab(t)
+	a := must(c.AddPrimary(ctx, "a"))(t)
+	b := must(c.AddStandby(ctx, "b", a, StandbyOptions{}))(t)
+	d := must(c.AddStandby(ctx, "d", b, StandbyOptions{}))(t)
+	for _, upstream := range []*Node{a, b} {
+		var count int
+		ok(t, upstream.QueryRow(ctx, "SELECT count(*) FROM pg_stat_replication").Scan(&count))
+		if count != 1 {
+			t.Errorf("%d nodes stream from %s, want one", count, upstream.Name())
+		}
+	}
+	ok(t, a.Exec(ctx, "CREATE TABLE t (v int)"))
+	ok(t, d.WaitCatchup(ctx, a))
+	ok(t, a.Kill(ctx))
+	ok(t, b.Promote(ctx))
+	ok(t, b.Exec(ctx, "INSERT INTO t VALUES (1)"))
+	ok(t, d.WaitCatchup(ctx, b))
+}
+
 func checkSettings(ctx context.Context, t *testing.T, n *Node, want map[string]string) {
 	t.Helper()
 	for name, value := range want {

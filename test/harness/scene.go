@@ -39,6 +39,7 @@ type Options struct {
 	Settings map[string]string   // of every node
 	OnB      lab.StandbyOptions  // of the first standby
 	OnC      *lab.StandbyOptions // of the second; nil: as B
+	Cascade  bool                // the second standby streams from the first
 	Lasts    time.Duration       // how long the scene may last at most; 0 is four minutes
 }
 
@@ -72,7 +73,11 @@ func New(t *testing.T, o Options) *Scene {
 		if o.OnC != nil {
 			onC = *o.OnC
 		}
-		s.C, err = l.AddStandby(ctx, "c", s.A, onC)
+		upstream := s.A
+		if o.Cascade {
+			upstream = s.B
+		}
+		s.C, err = l.AddStandby(ctx, "c", upstream, onC)
 		s.OK(err)
 	}
 	return s
