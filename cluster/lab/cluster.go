@@ -214,9 +214,14 @@ func (c *Cluster) freePort() (int, error) {
 	return 0, errors.New("looking for a free port on 127.0.0.1: none of 200 tries was free")
 }
 
-// run executes one of the server's programs as the servers' user and gives its
-// output in the error when it fails.
+// run executes one of the server's programs as the servers' user.
 func (c *Cluster) run(ctx context.Context, program string, args ...string) error {
+	_, err := c.output(ctx, program, args...)
+	return err
+}
+
+// output is run that gives what the program printed, in the error when it fails.
+func (c *Cluster) output(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, program), args...)
 	cmd.Dir = c.dir
 	cmd.Env = cleanEnvironment()
@@ -228,12 +233,13 @@ func (c *Cluster) run(ctx context.Context, program string, args ...string) error
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := c.spawner.start(cmd); err != nil {
-		return fmt.Errorf("running %s: %w", program, err)
+		return "", fmt.Errorf("running %s: %w", program, err)
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("running %s: %w: %s", program, err, strings.TrimSpace(output.String()))
+		said := strings.TrimSpace(output.String())
+		return "", fmt.Errorf("running %s: %w: %s", program, err, said[max(0, len(said)-4000):])
 	}
-	return nil
+	return output.String(), nil
 }
 
 // cleanEnvironment is the process's own without libpq's and slotkeeper's

@@ -22,6 +22,7 @@ const Publication = "lab"
 // the choices of each writer follow from the seed, their interleaving does not.
 type LoadOptions struct {
 	Seed        uint64
+	After       int64         // the writers' transactions are numbered from here on
 	Short       int           // writers of one to three rows at a time
 	Nested      int           // writers with savepoints, rolled back and released
 	Long        int           // writers that keep a transaction open for 0.5 to 2 s
@@ -36,11 +37,12 @@ func DefaultLoad(seed uint64) LoadOptions {
 	return LoadOptions{Seed: seed, Short: 2, Nested: 1, Long: 3, Changing: 1, Messages: 1, Checkpoints: 700 * time.Millisecond}
 }
 
-// SetupLoad makes the load's tables and publication on a primary.
+// SetupLoad makes the load's tables and publication on a primary. Each row names
+// its transaction, which a table's rewrite would hide from its own xmin.
 func SetupLoad(ctx context.Context, primary *Node) error {
 	err := primary.Exec(ctx, `
-		CREATE TABLE lab_rows (writer int, tx bigint, part int, body text, PRIMARY KEY (writer, tx, part));
-		CREATE TABLE lab_changing (writer int, tx bigint, part int, body text, num int, PRIMARY KEY (writer, tx, part));
+		CREATE TABLE lab_rows (writer int, tx bigint, part int, body text, top bigint DEFAULT txid_current(), PRIMARY KEY (writer, tx, part));
+		CREATE TABLE lab_changing (writer int, tx bigint, part int, body text, num int, top bigint DEFAULT txid_current(), PRIMARY KEY (writer, tx, part));
 		CREATE PUBLICATION lab FOR TABLE lab_rows, lab_changing`)
 	if err != nil {
 		return fmt.Errorf("making the load's tables: %w", err)
@@ -77,11 +79,12 @@ func StartLoad(ctx context.Context, primary *Node, options LoadOptions) *Load {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &Load{stop: make(chan struct{}), failed: make(chan struct{}), cancel: cancel, acknowledged: map[txID]int{}}
 	l.target.Store(primary)
+	l.number.Store(options.After)
 	var id int32
 	add := func(count int, act action) {
 		for range count {
 			id++
-			w := &writer{load: l, id: id, rng: rand.New(rand.NewPCG(options.Seed, uint64(id))), act: act}
+			w := &writer{load: l, id: id, tx: options.After, rng: rand.New(rand.NewPCG(options.Seed, uint64(id))), act: act}
 			l.group.Go(func() { l.fail(w.run(ctx)) })
 		}
 	}
@@ -167,12 +170,20 @@ func (l *Load) acknowledge(tx txID, rows int) {
 // Sentinel commits one row on the current target and gives its name. Slots send
 // in the order of commits: who has received it has received all before it.
 func (l *Load) Sentinel(ctx context.Context) (RowID, error) {
+	id, err := l.SentinelOn(ctx, l.target.Load())
+	if err != nil {
+		return id, err
+	}
+	l.acknowledge(id.transaction(), 1)
+	return id, nil
+}
+
+// SentinelOn commits such a row on a node that is not the load's, such as a copy.
+func (l *Load) SentinelOn(ctx context.Context, node *Node) (RowID, error) {
 	id := RowID{Tx: l.number.Add(1)}
-	node := l.target.Load()
 	if err := node.Exec(ctx, insertRow, id.Writer, id.Tx, id.Part, body(id, "")); err != nil {
 		return id, fmt.Errorf("writing a sentinel: %w", err)
 	}
-	l.acknowledge(id.transaction(), 1)
 	return id, nil
 }
 
