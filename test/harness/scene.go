@@ -40,7 +40,7 @@ type Options struct {
 	OnB      lab.StandbyOptions  // of the first standby
 	OnC      *lab.StandbyOptions // of the second; nil: as B
 	Cascade  bool                // the second standby streams from the first
-	Lasts    time.Duration       // how long the scene may last at most; 0 is four minutes
+	Lasts    time.Duration       // how long the scene may last at most; 0 is ten minutes
 }
 
 // New starts the primary and its standbys, with the extension and the
@@ -48,7 +48,7 @@ type Options struct {
 func New(t *testing.T, o Options) *Scene {
 	t.Helper()
 	if o.Lasts == 0 {
-		o.Lasts = 4 * time.Minute
+		o.Lasts = 10 * time.Minute
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), o.Lasts)
 	t.Cleanup(cancel)
