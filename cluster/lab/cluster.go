@@ -151,7 +151,7 @@ func (c *Cluster) NewNode(name string) (*Node, error) {
 			return nil, fmt.Errorf("making node %q: there is one of that name", name)
 		}
 	}
-	port, err := c.freePort()
+	port, err := freePort(c.ports)
 	if err != nil {
 		return nil, err
 	}
@@ -193,22 +193,23 @@ func (c *Cluster) AddStandby(ctx context.Context, name string, upstream *Node, o
 func (c *Cluster) FreePort() (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.freePort()
+	return freePort(c.ports)
 }
 
 // freePort stays below the range from which the kernel takes ports for outgoing
-// connections: one of those could sit on the port before the server does.
-func (c *Cluster) freePort() (int, error) {
+// connections: one of those could sit on the port before the server does. What
+// it gives, it adds to taken.
+func freePort(taken map[int]bool) (int, error) {
 	for range 200 {
 		port := 10000 + rand.IntN(22000)
-		if c.ports[port] {
+		if taken[port] {
 			continue
 		}
 		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			continue
 		}
-		c.ports[port] = true
+		taken[port] = true
 		return port, listener.Close()
 	}
 	return 0, errors.New("looking for a free port on 127.0.0.1: none of 200 tries was free")

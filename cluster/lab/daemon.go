@@ -26,11 +26,13 @@ type DaemonOptions struct {
 	Binary   string        // the program slotkeeper
 	Interval time.Duration // sync.interval; 0 is one second
 	Members  []*Node
+	Name     string // of the controller and of its folder; "" is lab
+	Etcd     string // the etcd section of the configuration; "" is an embedded one of its own
 	More     string // further lines of the configuration file, such as a slots section
 }
 
-// Daemon is `slotkeeper run` as a process of its own, with a configuration and
-// an embedded etcd in the lab's folder.
+// Daemon is `slotkeeper run` as a process of its own, with a folder in the lab's
+// for its configuration and, where it has no other, its embedded etcd.
 type Daemon struct {
 	cluster *Cluster
 	process *process
@@ -47,7 +49,10 @@ func (c *Cluster) StartDaemon(options DaemonOptions) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder := filepath.Join(c.dir, "controller")
+	if options.Name == "" {
+		options.Name = "lab"
+	}
+	folder := filepath.Join(c.dir, "controller-"+options.Name)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("making the controller's folder: %w", err)
 	}
@@ -83,11 +88,14 @@ func daemonConfig(options DaemonOptions, port int) string {
 		interval = time.Second
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "scope: lab\nname: lab\ncluster:\n  source: static\n  members:\n")
+	fmt.Fprintf(&text, "scope: lab\nname: %s\ncluster:\n  source: static\n  members:\n", options.Name)
 	for _, member := range options.Members {
 		fmt.Fprintf(&text, "    - {name: %s, conninfo: \"host=127.0.0.1 port=%d\"}\n", member.name, member.port)
 	}
-	fmt.Fprintf(&text, "etcd: {data_dir: ./etcd}\npostgres: {user: %s, dbname: postgres, sslmode: disable}\n", RoleName)
+	if options.Etcd == "" {
+		options.Etcd = "etcd: {data_dir: ./etcd}\n"
+	}
+	fmt.Fprintf(&text, "%spostgres: {user: %s, dbname: postgres, sslmode: disable}\n", options.Etcd, RoleName)
 	fmt.Fprintf(&text, "sync: {interval: %s}\nhttp: {listen: \"127.0.0.1:%d\"}\n", interval, port)
 	text.WriteString(options.More)
 	return text.String()

@@ -4,9 +4,10 @@
 //
 // A Cluster is one temporary folder with its servers; closing it stops them
 // and removes the folder, and servers stop by themselves when the process that
-// started them dies. The lab knows nothing of how slotkeeper works: it takes
-// the controller as a separate process and looks at its status from outside,
-// as an operator would.
+// started them dies. An Etcd is likewise a folder with the members of an etcd
+// cluster, and a Link is a network that can be cut. The lab knows nothing of how
+// slotkeeper works: it takes the controller as a separate process and looks at
+// its status from outside, as an operator would.
 //
 // The package runs on Linux: it finds a server's processes in /proc. It may
 // import cluster, controller/status and controller/plan (what it reads from the

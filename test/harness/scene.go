@@ -141,9 +141,7 @@ func (s *Scene) Rows(n *lab.Node, sql string) []string {
 // lines of its configuration file.
 func (s *Scene) Run(more ...string) {
 	s.T.Helper()
-	d, err := s.Lab.StartDaemon(lab.DaemonOptions{Binary: Binary(s.T), Members: s.Nodes(), More: strings.Join(more, "\n")})
-	s.OK(err)
-	s.Daemon = d
+	s.RunWith(lab.DaemonOptions{More: strings.Join(more, "\n")})
 }
 
 // StopDaemon ends the controller by SIGTERM; its mirrors stay.

@@ -50,9 +50,7 @@ func (s *Scene) Mirrored(name string, on *lab.Node) Slot {
 // RunEvery is Run with another longest wait between two cycles.
 func (s *Scene) RunEvery(interval time.Duration, more string) {
 	s.T.Helper()
-	d, err := s.Lab.StartDaemon(lab.DaemonOptions{Binary: Binary(s.T), Members: s.Nodes(), Interval: interval, More: more})
-	s.OK(err)
-	s.Daemon = d
+	s.RunWith(lab.DaemonOptions{Interval: interval, More: more})
 }
 
 // Cycles waits until the controller has begun and ended so many further cycles.
