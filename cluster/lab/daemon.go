@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,9 +28,10 @@ type DaemonOptions struct {
 	Binary   string        // the program slotkeeper
 	Interval time.Duration // sync.interval; 0 is one second
 	Members  []*Node
-	Name     string // of the controller and of its folder; "" is lab
-	Etcd     string // the etcd section of the configuration; "" is an embedded one of its own
-	More     string // further lines of the configuration file, such as a slots section
+	Links    map[string]*Link // by which the controller reaches a node, by its name, where not directly
+	Name     string           // of the controller and of its folder; "" is lab
+	Etcd     string           // the etcd section of the configuration; "" is an embedded one of its own
+	More     string           // further lines of the configuration file, such as a slots section
 }
 
 // Daemon is `slotkeeper run` as a process of its own, with a folder in the lab's
@@ -90,7 +93,11 @@ func daemonConfig(options DaemonOptions, port int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "scope: lab\nname: %s\ncluster:\n  source: static\n  members:\n", options.Name)
 	for _, member := range options.Members {
-		fmt.Fprintf(&text, "    - {name: %s, conninfo: \"host=127.0.0.1 port=%d\"}\n", member.name, member.port)
+		port := strconv.Itoa(member.port)
+		if link := options.Links[member.name]; link != nil {
+			_, port, _ = net.SplitHostPort(link.Addr()) // a listener's own address is one
+		}
+		fmt.Fprintf(&text, "    - {name: %s, conninfo: \"host=127.0.0.1 port=%s\"}\n", member.name, port)
 	}
 	if options.Etcd == "" {
 		options.Etcd = "etcd: {data_dir: ./etcd}\n"

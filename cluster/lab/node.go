@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -149,9 +150,20 @@ func (n *Node) Set(ctx context.Context, settings map[string]string) error {
 }
 
 // Reload makes the server read its configuration files. It does not wait until
-// every process of it has.
+// every process of it has. It is a signal, for a query on a standby that replays
+// may be cancelled.
 func (n *Node) Reload(ctx context.Context) error {
-	return n.Exec(ctx, "SELECT pg_reload_conf()")
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("reloading node %q: %w", n.name, err)
+	}
+	server := n.running()
+	if server == nil {
+		return fmt.Errorf("reloading node %q: %w", n.name, ErrNotRunning)
+	}
+	if err := server.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		return fmt.Errorf("reloading node %q: %w", n.name, err)
+	}
+	return nil
 }
 
 func (n *Node) writeSettings() error {

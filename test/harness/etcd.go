@@ -26,7 +26,7 @@ func (s *Scene) Etcd(o lab.EtcdOptions) *lab.Etcd {
 // and makes it the one that the scene's own methods speak of.
 func (s *Scene) RunWith(o lab.DaemonOptions) *lab.Daemon {
 	s.T.Helper()
-	o.Binary, o.Members = Binary(s.T), s.Nodes()
+	o.Binary, o.Members, o.Links = Binary(s.T), s.Nodes(), s.links
 	d, err := s.Lab.StartDaemon(o)
 	s.OK(err)
 	s.Daemon = d

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,22 +25,24 @@ import (
 // is no measure of speed: it only turns a hang into a failure.
 const Patience = 90 * time.Second
 
-// Scene is one test's cluster. A is the primary at first; B and C stand by.
+// Scene is one test's cluster. A is the primary; the others, as many as the test
+// wants, stand by. A test that promotes one lets A name it from then on.
 type Scene struct {
-	T       *testing.T
-	Ctx     context.Context
-	Lab     *lab.Cluster
-	A, B, C *lab.Node
-	Daemon  *lab.Daemon
+	T                *testing.T
+	Ctx              context.Context
+	Lab              *lab.Cluster
+	A, B, C, D, E, F *lab.Node
+	Daemon           *lab.Daemon
+	links            map[string]*lab.Link // by which the controller reaches a node, where not directly
 }
 
 // Options say what stands on the scene.
 type Options struct {
 	Major    int                 // of the servers; 0: that of all tests
-	Standbys int                 // 0 is one, at most two
+	Standbys int                 // 0 is one, at most five
 	Settings map[string]string   // of every node
 	OnB      lab.StandbyOptions  // of the first standby
-	OnC      *lab.StandbyOptions // of the second; nil: as B
+	OnC      *lab.StandbyOptions // of the second; nil: as B, like all further ones
 	Cascade  bool                // the second standby streams from the first
 	Lasts    time.Duration       // how long the scene may last at most; 0 is ten minutes
 }
@@ -66,18 +70,16 @@ func New(t *testing.T, o Options) *Scene {
 	s.A, err = l.AddPrimary(ctx, "a")
 	s.OK(err)
 	s.OK(lab.SetupRole(ctx, s.A))
-	s.B, err = l.AddStandby(ctx, "b", s.A, o.OnB)
-	s.OK(err)
-	if o.Standbys > 1 {
-		onC := o.OnB
-		if o.OnC != nil {
-			onC = *o.OnC
+	for i, place := range s.standbys()[:max(o.Standbys, 1)] {
+		options := o.OnB
+		if i == 1 && o.OnC != nil {
+			options = *o.OnC
 		}
 		upstream := s.A
-		if o.Cascade {
+		if i == 1 && o.Cascade {
 			upstream = s.B
 		}
-		s.C, err = l.AddStandby(ctx, "c", upstream, onC)
+		*place, err = l.AddStandby(ctx, string(rune('b'+i)), upstream, options)
 		s.OK(err)
 	}
 	return s
@@ -95,14 +97,18 @@ func Mirrored(t *testing.T, o Options) *Scene {
 	return s
 }
 
-// Nodes gives the nodes of the scene.
+// Nodes gives the nodes of the scene, the primary first.
 func (s *Scene) Nodes() []*lab.Node {
-	nodes := []*lab.Node{s.A, s.B}
-	if s.C != nil {
-		nodes = append(nodes, s.C)
+	nodes := []*lab.Node{s.A}
+	for _, n := range s.standbys() {
+		if *n != nil {
+			nodes = append(nodes, *n)
+		}
 	}
 	return nodes
 }
+
+func (s *Scene) standbys() []**lab.Node { return []**lab.Node{&s.B, &s.C, &s.D, &s.E, &s.F} }
 
 // OK ends the test on an error.
 func (s *Scene) OK(err error) {
@@ -142,6 +148,20 @@ func (s *Scene) Rows(n *lab.Node, sql string) []string {
 func (s *Scene) Run(more ...string) {
 	s.T.Helper()
 	s.RunWith(lab.DaemonOptions{More: strings.Join(more, "\n")})
+}
+
+// Link puts a network in front of a node through which only the controller
+// reaches it, from its next start on.
+func (s *Scene) Link(n *lab.Node) *lab.Link {
+	s.T.Helper()
+	link, err := lab.NewLink(net.JoinHostPort("127.0.0.1", strconv.Itoa(n.Port())))
+	s.OK(err)
+	s.T.Cleanup(link.Close)
+	if s.links == nil {
+		s.links = map[string]*lab.Link{}
+	}
+	s.links[n.Name()] = link
+	return link
 }
 
 // StopDaemon ends the controller by SIGTERM; its mirrors stay.
