@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
+	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 )
 
@@ -67,7 +69,7 @@ func (c *Controller) step(ctx context.Context, s plan.Step, done map[string]plan
 	out = plan.StepOutcome{StepID: s.ID}
 	defer func() {
 		if p := recover(); p != nil {
-			out.Err = fmt.Sprintf("step %s panicked: %v", s.ID, p)
+			out.Err = caught(c.deps.Logger, "step "+s.ID, p).Error()
 		}
 	}()
 	s, why := plan.Ready(s, done)
@@ -87,14 +89,72 @@ func (c *Controller) step(ctx context.Context, s plan.Step, done map[string]plan
 	bounded, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(c.term.Context(), stop)()
-	rows, err := r.node.Do(bounded, s)
-	if err != nil {
-		out.Err = err.Error()
-		return out
+	for i, part := range parts(s) {
+		if i > 0 && (!c.term.Valid(c.deps.Now()) || c.nearlyOver(ctx)) {
+			out.Cut = true
+			return out
+		}
+		rows, err := r.node.Do(bounded, part)
+		if err != nil {
+			out.Err = err.Error()
+			return out
+		}
+		for j := range rows {
+			rows[j].Node = s.Node
+		}
+		out.Outcomes = append(out.Outcomes, rows...)
 	}
-	for i := range rows {
-		rows[i].Node = s.Node
-	}
-	out.Outcomes = rows
 	return out
+}
+
+// One call carries so many changes at most, and so many bytes of snapshot files.
+// What was done by then counts, whatever becomes of the next call.
+const (
+	maxChanges = 50
+	maxFiles   = 16 << 20
+)
+
+// parts divides a step into the calls that it is made in.
+func parts(s plan.Step) []plan.Step {
+	if len(s.Changes) <= 1 {
+		return []plan.Step{s}
+	}
+	var all []plan.Step
+	from, bytes := 0, 0
+	for i, ch := range s.Changes {
+		if i > from && (i-from == maxChanges || bytes+len(ch.Snapshot.V) > maxFiles) {
+			all = append(all, withChanges(s, s.Changes[from:i]))
+			from, bytes = i, 0
+		}
+		bytes += len(ch.Snapshot.V)
+	}
+	return append(all, withChanges(s, s.Changes[from:]))
+}
+
+func withChanges(s plan.Step, changes []cluster.Change) plan.Step {
+	s.Changes = changes
+	return s
+}
+
+// nearlyOver reports whether less than half of the cycle's time is left: what
+// has not begun by then is for the next cycle, which reads the nodes again.
+func (c *Controller) nearlyOver(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && time.Until(end) < c.cfg.CycleTimeout/2
+}
+
+// changed names the standbys on which steps may have moved slots.
+func changed(todo plan.Plan, done []plan.StepOutcome) map[string]bool {
+	made := map[string]bool{}
+	for _, out := range done {
+		made[out.StepID] = out.Skipped == ""
+	}
+	names := map[string]bool{}
+	for _, s := range todo.Steps {
+		switch s.Kind {
+		case plan.StepApply, plan.StepDrop, plan.StepHold:
+			names[s.Node] = names[s.Node] || made[s.ID] && !s.OnPrimary
+		}
+	}
+	return names
 }

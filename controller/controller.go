@@ -45,8 +45,9 @@ type Controller struct {
 	ledger  ledger
 	term    Term
 	awaits  map[string]cluster.LSN // replay positions that the next cycle waits for, per standby
+	wrote   map[string]bool        // the standbys whose slots the last cycle has changed
 
-	moved  chan struct{} // from the watchers
+	moved  chan signal // from the watchers
 	reload chan Config
 	kicks  chan kick
 	shown  atomic.Pointer[status.Status]
@@ -67,7 +68,7 @@ func New(cfg Config, deps Deps) *Controller {
 		deps:    deps,
 		cfg:     cfg,
 		readers: map[string]*reader{},
-		moved:   make(chan struct{}),
+		moved:   make(chan signal),
 		reload:  make(chan Config, 1),
 		kicks:   make(chan kick, 16),
 	}
@@ -137,13 +138,18 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 			asked = append(asked, k)
 			timer.soon(0)
 			continue
-		case <-c.moved:
-			timer.soon(c.cfg.MinGap)
+		case s := <-c.moved:
+			if s.counts() {
+				timer.soon(c.cfg.MinGap)
+			}
 			continue
 		case <-timer.C:
 		}
 		asked = append(asked, c.drainKicks()...)
 		next, err := c.Cycle(ctx)
+		if err != nil && ctx.Err() == nil && term.Context().Err() == nil {
+			c.showFailure(err)
+		}
 		answer(asked, err)
 		asked = nil
 		c.watch(watching)
@@ -151,15 +157,26 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 	}
 }
 
-// pause is how long to wait before the next cycle.
-func (c *Controller) pause(todo plan.Plan) time.Duration {
+// pause is how long to wait before the next cycle: not at all where this one has
+// left something to do, or where nothing would signal what comes.
+func (c *Controller) pause(todo plan.Plan, done []plan.StepOutcome) time.Duration {
 	switch {
-	case todo.Again:
+	case plan.Unfinished(todo, done), todo.Moving && !c.watches(todo.Primary):
 		return c.cfg.MinGap
-	case todo.Wake > 0 && !c.watches(todo.Awaits):
+	case todo.Wake > 0 && !c.watchesAll(todo.Awaits):
 		return max(todo.Wake, c.cfg.MinGap)
 	}
 	return c.cfg.Interval
+}
+
+// watchesAll reports whether all that is awaited will be signalled.
+func (c *Controller) watchesAll(awaits map[string]cluster.LSN) bool {
+	for name := range awaits {
+		if !c.watches(name) {
+			return false
+		}
+	}
+	return len(awaits) > 0
 }
 
 func (c *Controller) drainKicks() []kick {
@@ -192,7 +209,12 @@ func (c *Controller) resign(term Term) {
 
 // Begin makes term the one that the next cycles write under. Memory starts
 // from the ledger; what only a predecessor knew is read anew.
-func (c *Controller) Begin(ctx context.Context, term Term) error {
+func (c *Controller) Begin(ctx context.Context, term Term) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = caught(c.deps.Logger, "beginning the term", p)
+		}
+	}()
 	loading, cancel := context.WithTimeout(ctx, c.cfg.CycleTimeout)
 	defer cancel()
 	parts, err := term.Load(loading)
@@ -206,6 +228,9 @@ func (c *Controller) Begin(ctx context.Context, term Term) error {
 	mem.Epoch, mem.Store = term.Epoch(), term.Store()
 	c.memory, c.term = mem, term
 	c.ledger = newLedger(parts)
+	for _, r := range c.readers {
+		r.abandon() // what was asked before this term says nothing of what another leader did meanwhile
+	}
 	return nil
 }
 
@@ -215,13 +240,13 @@ func (c *Controller) Cycle(ctx context.Context) (next time.Duration, err error) 
 	next = c.cfg.Interval
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CycleTimeout)
 	defer cancel()
+	c.cycle++
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("cycle %d panicked: %v", c.cycle, p)
-			c.deps.Logger.Error("cycle failed", "error", err)
+			err = caught(c.deps.Logger, fmt.Sprintf("cycle %d", c.cycle), p)
 		}
 	}()
-	c.cycle++
+	c.awaits, c.wrote = nil, nil
 	seen := c.observe(ctx)
 	todo := plan.Decide(c.deps.Now(), c.cfg.Policy, seen, c.memory)
 	if err := c.rememberFirst(ctx, todo.Memory); err != nil {
@@ -231,8 +256,8 @@ func (c *Controller) Cycle(ctx context.Context) (next time.Duration, err error) 
 	mem, verdicts, conditions := plan.Settle(c.deps.Now(), c.cfg.Policy, seen, todo, done)
 	c.memory = mem
 	c.publish(ctx, seen, todo, verdicts, conditions)
-	c.awaits = todo.Awaits
-	return c.pause(todo), nil
+	c.awaits, c.wrote = todo.Awaits, changed(todo, done)
+	return c.pause(todo, done), nil
 }
 
 // Plan observes and decides once and changes nothing.

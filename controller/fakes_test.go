@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -31,10 +32,11 @@ type fakeNode struct {
 	read  plan.NodeRead
 	err   error
 	hang  bool
+	stuck func(call string) bool // calls that end with their context only
 	steps []plan.Step
 	walks int // how often walks were asked for
 	do    func(plan.Step) ([]cluster.Outcome, error)
-	watch func(context.Context, string, cluster.Opt[cluster.LSN]) (string, bool, error) // nil: a server without the procedure
+	watch func(context.Context, string, cluster.Opt[cluster.LSN]) (cluster.Watched, error) // nil: a server without the procedure
 	reads int
 }
 
@@ -48,21 +50,44 @@ func (n *fakeNode) Read(ctx context.Context) (plan.NodeRead, error) {
 		n.mu.Lock()
 		return plan.NodeRead{}, ctx.Err()
 	}
-	return n.read, n.err
+	read := n.read
+	read.Slots = slices.Clone(read.Slots)
+	return read, n.err
 }
 
-func (n *fakeNode) Snapshots(context.Context, []cluster.LSN) (map[cluster.LSN][]byte, error) {
+// hangs waits until ctx ends where the call is stuck.
+func (n *fakeNode) hangs(ctx context.Context, call string) error {
+	n.mu.Lock()
+	stuck := n.stuck
+	n.mu.Unlock()
+	if stuck == nil || !stuck(call) {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (n *fakeNode) Snapshots(ctx context.Context, _ []cluster.LSN) (map[cluster.LSN][]byte, error) {
+	if err := n.hangs(ctx, "snapshots"); err != nil {
+		return nil, err
+	}
 	return map[cluster.LSN][]byte{}, nil
 }
 
-func (n *fakeNode) Walks(context.Context, []plan.WalkWanted, int64) (map[string]plan.Walk, error) {
+func (n *fakeNode) Walks(ctx context.Context, _ []plan.WalkWanted, _ int64) (map[string]plan.Walk, error) {
+	if err := n.hangs(ctx, "walks"); err != nil {
+		return nil, err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.walks++
 	return nil, errors.New("the server closed the connection")
 }
 
-func (n *fakeNode) Do(_ context.Context, s plan.Step) ([]cluster.Outcome, error) {
+func (n *fakeNode) Do(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
+	if err := n.hangs(ctx, string(s.Kind)); err != nil {
+		return nil, err
+	}
 	n.mu.Lock()
 	n.steps = append(n.steps, s)
 	do := n.do
@@ -73,12 +98,12 @@ func (n *fakeNode) Do(_ context.Context, s plan.Step) ([]cluster.Outcome, error)
 	return nil, nil
 }
 
-func (n *fakeNode) Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (string, bool, error) {
+func (n *fakeNode) Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (cluster.Watched, error) {
 	n.mu.Lock()
 	watch := n.watch
 	n.mu.Unlock()
 	if watch == nil {
-		return since, false, errors.New("procedure slotkeeper.wait_for_change does not exist")
+		return cluster.Watched{Token: since}, errors.New("procedure slotkeeper.wait_for_change does not exist")
 	}
 	return watch(ctx, since, target)
 }
@@ -102,6 +127,7 @@ type fakeTerm struct {
 	parts  map[string][]byte
 	writes []string
 	fail   error
+	stuck  bool // Save ends with its context only
 }
 
 func newFakeTerm(t *testing.T) *fakeTerm {
@@ -134,6 +160,12 @@ func (f *fakeTerm) Save(ctx context.Context, part string, value []byte) error {
 	defer f.mu.Unlock()
 	if f.fail != nil {
 		return f.fail
+	}
+	if f.stuck {
+		f.mu.Unlock()
+		<-ctx.Done()
+		f.mu.Lock()
+		return ctx.Err()
 	}
 	f.parts[part] = value
 	f.writes = append(f.writes, part)
@@ -173,6 +205,43 @@ func fakeHold(node string) cluster.Slot {
 		Marker: &cluster.Marker{
 			Version: 1, Kind: cluster.MarkHold, Scope: "shop", Store: "store", SystemID: fakeSystem, Timeline: 1, Generation: 1, Way: node,
 		},
+	}
+}
+
+// fakeMirror is what an apply of this change leaves on a standby.
+func fakeMirror(s cluster.Slot, at cluster.Position) cluster.Slot {
+	s.Restart, s.Confirmed = cluster.Some(at.Restart), cluster.Some(at.Confirmed)
+	s.CatalogXmin, s.EffectiveCatalogXmin = cluster.Some(at.CatalogXmin), cluster.Some(at.CatalogXmin)
+	s.Marker = &cluster.Marker{
+		Version: 1, Kind: cluster.MarkMirror, Scope: "shop", Store: "store", SystemID: fakeSystem, Timeline: 1, Generation: 1,
+		Source: s.Incarnation, Way: "file",
+	}
+	return s
+}
+
+// obeys has a standby make and move mirrors, mark and hold as the extension does;
+// then is called after each apply.
+func (n *fakeNode) obeys(then func()) {
+	n.do = func(step plan.Step) ([]cluster.Outcome, error) {
+		var rows []cluster.Outcome
+		switch step.Kind {
+		case plan.StepFence:
+			return []cluster.Outcome{{Code: "raised"}}, nil
+		case plan.StepHold:
+			for _, want := range step.Wants {
+				rows = append(rows, cluster.Outcome{Name: want.Slot, Code: cluster.CodeHeld})
+			}
+		case plan.StepApply:
+			n.mu.Lock()
+			for _, ch := range step.Changes {
+				n.read.Slots = slices.DeleteFunc(slices.Clone(n.read.Slots), func(s cluster.Slot) bool { return s.Name == ch.Name })
+				n.read.Slots = append(n.read.Slots, fakeMirror(fakeSlot(ch.Name), ch.Position))
+				rows = append(rows, cluster.Outcome{Name: ch.Name, Code: cluster.CodeMoved, Mirror: cluster.Some(ch.Position)})
+			}
+			n.mu.Unlock()
+			then()
+		}
+		return rows, nil
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 )
@@ -29,7 +31,9 @@ func (c *Controller) observe(ctx context.Context) plan.Observation {
 		Begun: begun, Cycle: c.cycle,
 		Nodes: map[string]plan.Fact[plan.NodeRead]{}, Snapshots: map[string][]byte{},
 	}
-	topology, err := c.deps.Source.Topology(ctx)
+	asking, cancel := context.WithTimeout(ctx, min(c.cfg.ReadTimeout, c.cfg.CycleTimeout/4))
+	topology, err := c.deps.Source.Topology(asking)
+	cancel()
 	seen.Topology = plan.Fact[cluster.Topology]{Value: topology, At: begun}
 	if err != nil {
 		seen.Topology.Err = err.Error()
@@ -37,7 +41,7 @@ func (c *Controller) observe(ctx context.Context) plan.Observation {
 	}
 	c.matchReaders(topology.Members)
 	for _, m := range topology.Members {
-		c.readers[m.Name].start(c.cfg.ReadTimeout, c.deps.Now)
+		c.readers[m.Name].start(c.cfg.ReadTimeout, c.deps.Now, c.deps.Logger)
 	}
 	c.collect(ctx, &seen)
 	c.fetchSnapshots(ctx, &seen)
@@ -84,13 +88,7 @@ func (c *Controller) closeReaders() {
 }
 
 func (r *reader) close() {
-	if r.cancel != nil {
-		r.cancel()
-	}
-	if r.flight != nil {
-		<-r.flight
-		r.flight = nil
-	}
+	r.abandon()
 	if r.node != nil {
 		r.node.Close()
 	}
@@ -99,9 +97,18 @@ func (r *reader) close() {
 	}
 }
 
+// abandon ends the read that is under way, and waits until it has ended.
+func (r *reader) abandon() {
+	if r.flight != nil {
+		r.cancel()
+		<-r.flight
+		r.flight, r.cancel = nil, nil
+	}
+}
+
 // start begins a read unless one is still under way. The read has its own
 // limit and outlives the cycle: cancelling it would only cost the session.
-func (r *reader) start(limit time.Duration, now func() time.Time) {
+func (r *reader) start(limit time.Duration, now func() time.Time, log hclog.Logger) {
 	if r.flight != nil || r.dial != nil {
 		return
 	}
@@ -111,31 +118,48 @@ func (r *reader) start(limit time.Duration, now func() time.Time) {
 	begun := now()
 	go func() {
 		defer cancel()
+		defer func() {
+			if p := recover(); p != nil {
+				flight <- factOf(plan.NodeRead{}, begun, caught(log, "reading node "+r.member.Name, p))
+			}
+		}()
 		read, err := r.node.Read(ctx)
 		flight <- factOf(read, begun, err)
 	}()
 }
 
 // collect waits for the read that is under way. A node that failed its last
-// read is given a moment only: it slows a cycle once, not every cycle.
+// read is given a moment only: it slows a cycle once, not every cycle. An answer
+// that is there counts, also where another node has used the time up.
 func (r *reader) collect(ctx context.Context, now func() time.Time) plan.Fact[plan.NodeRead] {
 	if r.dial != nil {
 		return factOf(plan.NodeRead{}, now(), r.dial)
 	}
-	patience := context.Background()
-	if r.last.Err != "" {
-		limited, cancel := context.WithTimeout(patience, failedPatience)
+	failed := r.last.Err != ""
+	if failed {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, failedPatience)
 		defer cancel()
-		patience = limited
 	}
 	select {
 	case fact := <-r.flight:
-		r.flight, r.cancel, r.last = nil, nil, fact
-	case <-patience.Done():
+		return r.landed(fact)
 	case <-ctx.Done():
+	}
+	select {
+	case fact := <-r.flight:
+		return r.landed(fact)
+	default:
+	}
+	if !failed {
 		r.last.Err, r.last.Reason, r.last.Hint = "no answer within this cycle's time", plan.ReasonUnreachable, ""
 	}
 	return r.last
+}
+
+func (r *reader) landed(fact plan.Fact[plan.NodeRead]) plan.Fact[plan.NodeRead] {
+	r.flight, r.cancel, r.last = nil, nil, fact
+	return fact
 }
 
 // failedPatience is how long a cycle waits for a node whose last read failed:

@@ -30,12 +30,12 @@ type Node interface {
 	// Do makes the one call that the step stands for.
 	Do(ctx context.Context, step plan.Step) ([]cluster.Outcome, error)
 	// Watch waits until a slot, the role or the timeline of the node is no
-	// longer as since says, a token that an earlier Watch gave; with "" it
-	// returns at once. Where target is given it waits for that position to be
-	// replayed as well. moved is false when the waiting ended otherwise: ctx,
-	// or the node's own limit. now is the token to go on with. An error says
-	// that this node cannot be waited on for now.
-	Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (now string, moved bool, err error)
+	// longer as since says, the token of an earlier Watch; with "" it returns at
+	// once, with Changed. Where target is given it waits for that position to be
+	// replayed as well. It gives neither where the waiting ended otherwise: ctx,
+	// or the node's own limit. An error says that this node cannot be waited on
+	// for now.
+	Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (cluster.Watched, error)
 	// Close ends the sessions. It does not wait for the server.
 	Close()
 }

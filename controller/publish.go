@@ -21,16 +21,24 @@ func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo pl
 	c.logTransitions(before, now)
 	// What a status has shown must reach the ledger, also when the daemon is
 	// being stopped at this moment: a successor has nothing else to know it from.
-	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+	within := recordWithin
+	if end, ok := ctx.Deadline(); ok {
+		within = max(within, time.Until(end))
+	}
+	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(within, recordAtMost))
 	defer cancel()
 	if err := c.record(recording, now); err != nil {
 		c.deps.Logger.Warn("writing the ledger, mirrors are kept all the same", "error", err)
 	}
 }
 
-// recordWithin bounds the writing of one cycle's ledger; with resigning it stays
-// within the five seconds that SIGTERM may take.
-const recordWithin = 2 * time.Second
+// The writing of one cycle's ledger has what is left of the cycle's time, and
+// recordWithin beyond its end at most. With resigning it stays within the five
+// seconds that SIGTERM may take.
+const (
+	recordWithin = 800 * time.Millisecond
+	recordAtMost = 2 * time.Second
+)
 
 // logTransitions says at info what changed, per pair and per condition.
 func (c *Controller) logTransitions(before *status.Status, now status.Status) {
@@ -234,6 +242,11 @@ func (c *Controller) follow(ctx context.Context) {
 }
 
 func (c *Controller) showLedger(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.showUnreachable(caught(c.deps.Logger, "reading the ledger", p))
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ReadTimeout)
 	defer cancel()
 	parts, err := c.deps.Elector.Load(ctx)
@@ -252,26 +265,55 @@ func (c *Controller) showLedger(ctx context.Context) {
 	c.shown.Store(&s)
 }
 
-// showUnreachable puts the condition into the status that is shown: without
-// etcd nobody may write, and mirrors stay as they are.
+// showUnreachable: without etcd nobody may write, and mirrors stay as they are.
 func (c *Controller) showUnreachable(err error) {
+	c.showTrouble(status.Finding{
+		Code: "etcd_unreachable", Severity: plan.Critical,
+		Message: fmt.Sprintf("no leadership can be had: %v", err),
+		Hint:    "Mirrors stay as they are and are not moved. Look at etcd and at the etcd section of the configuration.",
+	})
+}
+
+// showFailure is for a cycle that ended in an error: the status of the last good
+// one stays, with its time, and says so.
+func (c *Controller) showFailure(err error) {
+	c.deps.Logger.Log(c.failureLevel(), "cycle failed", "error", err)
+	c.showTrouble(status.Finding{
+		Code: codeCycleFailed, Severity: plan.Critical,
+		Message: fmt.Sprintf("the last cycle failed, and all here is from before it: %v", err),
+		Hint:    "The next cycle tries again, and mirrors stay as they are meanwhile. Look at the controller's log if this stays.",
+	})
+}
+
+// codeCycleFailed is the code of a condition; the next good cycle ends it.
+const codeCycleFailed = "cycle_failed"
+
+// failureLevel: the first failure is news, the next ones of a row are not.
+func (c *Controller) failureLevel() hclog.Level {
+	s, _ := c.Status()
+	for _, f := range s.Conditions {
+		if f.Code == codeCycleFailed {
+			return hclog.Debug
+		}
+	}
+	return hclog.Error
+}
+
+// showTrouble puts a condition of the controller itself into the status that is shown.
+func (c *Controller) showTrouble(trouble status.Finding) {
 	s, _ := c.Status()
 	s.SchemaVersion = status.SchemaVersion
 	s.Scope = c.cfg.Policy.Scope
 	s.Complete = false
 	conditions := make([]status.Finding, 0, len(s.Conditions)+1)
-	since := c.deps.Now()
+	trouble.Since = c.deps.Now()
 	for _, f := range s.Conditions {
-		if f.Code == "etcd_unreachable" {
-			since = f.Since
+		if f.Code == trouble.Code {
+			trouble.Since = f.Since
 			continue
 		}
 		conditions = append(conditions, f)
 	}
-	s.Conditions = append(conditions, status.Finding{
-		Code: "etcd_unreachable", Severity: plan.Critical, Since: since,
-		Message: fmt.Sprintf("no leadership can be had: %v", err),
-		Hint:    "Mirrors stay as they are and are not moved. Look at etcd and at the etcd section of the configuration.",
-	})
+	s.Conditions = append(conditions, trouble)
 	c.shown.Store(&s)
 }

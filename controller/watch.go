@@ -24,7 +24,7 @@ const (
 // nothing of what moved: the cycle reads.
 type watcher struct {
 	node  Node
-	moved chan<- struct{}
+	moved chan<- signal
 	gap   time.Duration
 	log   hclog.Logger
 	end   context.CancelFunc
@@ -34,7 +34,20 @@ type watcher struct {
 	target  cluster.Opt[cluster.LSN] // the replay position that the loop waits for
 	recall  context.CancelFunc       // ends the call that is under way
 	waiting bool                     // the node can be waited on
+	writes  int                      // how many cycles have written to the node
 }
+
+// signal is what a watcher tells the loop.
+type signal struct {
+	from    *watcher
+	writes  int // when the waiting began
+	reached bool
+}
+
+// counts reports whether a cycle should follow. What has moved on a standby
+// while a cycle moved its mirrors is taken for that cycle's doing: else each move
+// would cost a second cycle, in which nothing is to be done.
+func (s signal) counts() bool { return s.reached || !s.from.wroteSince(s.writes) }
 
 // watch has a watcher on every node, each waiting for what the last cycle wants.
 func (c *Controller) watch(ctx context.Context) {
@@ -45,23 +58,21 @@ func (c *Controller) watch(ctx context.Context) {
 		if r.watch == nil || r.watch.hasEnded() {
 			r.watch = startWatcher(ctx, r.node, c.moved, c.cfg.MinGap, c.deps.Logger.With("node", name))
 		}
+		if c.wrote[name] {
+			r.watch.noteWrite()
+		}
 		target, ok := c.awaits[name]
 		r.watch.aim(cluster.Opt[cluster.LSN]{V: target, OK: ok})
 	}
 }
 
-// watches reports whether all that is awaited will be signalled.
-func (c *Controller) watches(awaits map[string]cluster.LSN) bool {
-	for name := range awaits {
-		r := c.readers[name]
-		if r == nil || r.watch == nil || !r.watch.works() {
-			return false
-		}
-	}
-	return len(awaits) > 0
+// watches reports whether a move on this node will be signalled.
+func (c *Controller) watches(node string) bool {
+	r := c.readers[node]
+	return r != nil && r.watch != nil && r.watch.works()
 }
 
-func startWatcher(ctx context.Context, node Node, moved chan<- struct{}, gap time.Duration, log hclog.Logger) *watcher {
+func startWatcher(ctx context.Context, node Node, moved chan<- signal, gap time.Duration, log hclog.Logger) *watcher {
 	ctx, end := context.WithCancel(ctx)
 	w := &watcher{node: node, moved: moved, gap: gap, log: log, end: end, ended: make(chan struct{})}
 	go w.run(ctx)
@@ -71,20 +82,31 @@ func startWatcher(ctx context.Context, node Node, moved chan<- struct{}, gap tim
 func (w *watcher) run(ctx context.Context) {
 	defer close(w.ended)
 	defer w.end()
-	token, retry := "", watchRetry
+	defer func() {
+		if p := recover(); p != nil {
+			caught(w.log, "waiting for changes", p)
+		}
+	}()
+	token, retry, quietly := "", watchRetry, false
 	for ctx.Err() == nil {
-		now, moved, recalled, err := w.once(ctx, token)
+		told, s, recalled, err := w.once(ctx, token)
 		if err != nil && !recalled {
 			w.log.Debug("cannot wait for changes, reading once in a while", "error", err)
 			wait(ctx, max(retry, unable(err)))
-			retry = min(2*retry, watchRetryMax)
+			retry, quietly = min(2*retry, watchRetryMax), false
 			continue
 		}
 		if err == nil {
-			token, retry = now, watchRetry
+			token, retry = told.Token, watchRetry
 		}
-		if moved && !w.signal(ctx) {
-			return
+		if told.Changed && !quietly || told.Reached {
+			if !w.signal(ctx, s) {
+				return
+			}
+		}
+		if quietly = told.Changed && w.wroteSince(s.writes); quietly {
+			token = "" // what the cycle has written is in the next one
+			continue
 		}
 		// What moves all the time is asked about once per gap: no cycle could
 		// come sooner.
@@ -95,30 +117,45 @@ func (w *watcher) run(ctx context.Context) {
 }
 
 // once waits until the node has moved, or aim calls it back.
-func (w *watcher) once(ctx context.Context, token string) (now string, moved, recalled bool, err error) {
+func (w *watcher) once(ctx context.Context, token string) (told cluster.Watched, s signal, recalled bool, err error) {
 	call, recall := context.WithCancel(ctx)
 	defer recall()
 	w.mu.Lock()
 	target := w.target
 	w.recall = recall
+	s = signal{from: w, writes: w.writes}
 	w.mu.Unlock()
-	now, moved, err = w.node.Watch(call, token, target)
+	told, err = w.node.Watch(call, token, target)
+	s.reached = told.Reached
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.recall = nil
 	recalled = call.Err() != nil && (err == nil || errors.Is(err, context.Canceled))
 	w.waiting = err == nil || recalled
-	return now, moved, recalled, err
+	return told, s, recalled, err
 }
 
 // signal waits until the loop takes it: between two cycles.
-func (w *watcher) signal(ctx context.Context) bool {
+func (w *watcher) signal(ctx context.Context, s signal) bool {
 	select {
-	case w.moved <- struct{}{}:
+	case w.moved <- s:
 		return true
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// noteWrite says that the last cycle has changed slots of the node.
+func (w *watcher) noteWrite() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes++
+}
+
+func (w *watcher) wroteSince(writes int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writes != writes
 }
 
 // aim names the replay position to wait for. A call that waits for none, or for

@@ -25,7 +25,7 @@ type changes struct {
 
 func newChanges() *changes { return &changes{more: make(chan struct{})} }
 
-func (c *changes) watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (string, bool, error) {
+func (c *changes) watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (cluster.Watched, error) {
 	c.mu.Lock()
 	if target.OK {
 		c.targets = append(c.targets, target.V)
@@ -37,12 +37,12 @@ func (c *changes) watch(ctx context.Context, since string, target cluster.Opt[cl
 		reached := target.OK && c.replay >= target.V
 		c.mu.Unlock()
 		if now != since || reached {
-			return now, true, nil
+			return cluster.Watched{Token: now, Changed: now != since, Reached: since != "" && reached}, nil
 		}
 		select {
 		case <-more:
 		case <-ctx.Done():
-			return since, false, nil
+			return cluster.Watched{Token: since}, nil
 		}
 	}
 }
@@ -205,9 +205,9 @@ func TestANodeThatFailsIsWaitedOnAgain(t *testing.T) {
 	var again *changes
 	led(t, func(s *stage) {
 		again = watchable(s)["a"]
-		s.nodes["a"].watch = func(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (string, bool, error) {
+		s.nodes["a"].watch = func(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (cluster.Watched, error) {
 			if tries++; tries < 5 {
-				return "", false, errors.New("connection refused")
+				return cluster.Watched{}, errors.New("connection refused")
 			}
 			return again.watch(ctx, since, target)
 		}
@@ -241,14 +241,14 @@ func TestAWatcherEndsWithItsNode(t *testing.T) {
 	led(t, func(s *stage) {
 		s.c.deps.Source = source
 		for name, c := range watchable(s) {
-			s.nodes[name].watch = func(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (string, bool, error) {
-				now, moved, err := c.watch(ctx, since, target)
-				if !moved {
+			s.nodes[name].watch = func(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (cluster.Watched, error) {
+				told, err := c.watch(ctx, since, target)
+				if told == (cluster.Watched{Token: since}) {
 					mu.Lock()
 					ended[name]++
 					mu.Unlock()
 				}
-				return now, moved, err
+				return told, err
 			}
 		}
 	}, func(s *stage) {

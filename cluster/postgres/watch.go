@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,14 +31,13 @@ const watchSQL = `CALL slotkeeper.wait_for_change($1::text, $2::text::interval)`
 var errWatchPlace = errors.New("no connection is left to wait on")
 
 // Watch waits, on a connection of its own, until the node is no longer as since
-// says, a token that an earlier Watch gave; with "" it returns at once. With a
-// target it also waits for that position to be replayed. moved tells this from
-// the other ends of waiting: half a minute has passed, or ctx has ended, which
-// costs no connection. now is the token to go on with.
+// says, a token that an earlier Watch gave; with "" it returns at once, with
+// Changed. With a target it also waits for that position to be replayed. It ends
+// with neither after half a minute, and when ctx ends, which costs no connection.
 //
 // The connection takes the second of the session's two places. Where it is
 // needed for other work Watch fails.
-func (s *Session) Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (now string, moved bool, err error) {
+func (s *Session) Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (cluster.Watched, error) {
 	var token *string
 	if since != "" {
 		text := since
@@ -48,12 +48,11 @@ func (s *Session) Watch(ctx context.Context, since string, target cluster.Opt[cl
 	}
 	told, err := s.watch(ctx, token)
 	if err != nil {
-		return since, false, s.fault(fmt.Errorf("waiting for a change: %w", err))
+		return cluster.Watched{Token: since}, s.fault(fmt.Errorf("waiting for a change: %w", err))
 	}
-	if token != nil && told == *token {
-		return since, false, nil
-	}
-	return told, true, nil
+	// A target that is not reached yet comes back with the token.
+	now, _, ahead := strings.Cut(told, "@")
+	return cluster.Watched{Token: now, Changed: now != since, Reached: since != "" && target.OK && !ahead}, nil
 }
 
 func (s *Session) watch(ctx context.Context, token *string) (told string, err error) {

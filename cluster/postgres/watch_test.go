@@ -15,16 +15,15 @@ import (
 )
 
 type watched struct {
-	now   string
-	moved bool
-	err   error
+	cluster.Watched
+	err error
 }
 
 func watch(ctx context.Context, s *Session, since string, target cluster.Opt[cluster.LSN]) <-chan watched {
 	answer := make(chan watched, 1)
 	go func() {
-		now, moved, err := s.Watch(ctx, since, target)
-		answer <- watched{now, moved, err}
+		told, err := s.Watch(ctx, since, target)
+		answer <- watched{told, err}
 	}()
 	return answer
 }
@@ -32,11 +31,11 @@ func watch(ctx context.Context, s *Session, since string, target cluster.Opt[clu
 // begin gives the token of the node as it is.
 func begin(t *testing.T, s *Session) string {
 	t.Helper()
-	token, moved, err := s.Watch(patient(t), "", cluster.None[cluster.LSN]())
-	if err != nil || !moved {
-		t.Fatalf("the first Watch gave moved %t, %v", moved, err)
+	told, err := s.Watch(patient(t), "", cluster.None[cluster.LSN]())
+	if err != nil || !told.Changed || told.Token == "" {
+		t.Fatalf("the first Watch gave %+v, %v", told, err)
 	}
-	return token
+	return told.Token
 }
 
 func waiting(t *testing.T, admin *pgx.Conn, want int) {
@@ -64,7 +63,7 @@ func TestWatchReturnsWhenASlotMoves(t *testing.T) {
 		t.Errorf("Read beside a waiting Watch gave %v", err)
 	}
 	makeSlot(t, admin, "watched")
-	if got := <-answer; got.err != nil || !got.moved {
+	if got := <-answer; got.err != nil || !got.Changed || got.Reached {
 		t.Errorf("Watch gave %+v after a slot was made", got)
 	}
 }
@@ -72,8 +71,32 @@ func TestWatchReturnsWhenASlotMoves(t *testing.T) {
 func TestWatchReturnsWhenATargetIsReached(t *testing.T) {
 	s := session(t, shared.conninfo(""), superuser)
 	token := begin(t, s)
-	if now, moved, err := s.Watch(patient(t), token, cluster.Some(cluster.LSN(1))); err != nil || !moved || now != token {
-		t.Errorf("Watch of a position long past gave %q, %t, %v", now, moved, err)
+	if told, err := s.Watch(patient(t), token, cluster.Some(cluster.LSN(1))); err != nil || told != (cluster.Watched{Token: token, Reached: true}) {
+		t.Errorf("Watch of a position long past gave %+v, %v", told, err)
+	}
+}
+
+// The token of a change that comes before the target is as good as any other.
+func TestAWatchGoesOnToItsTargetAfterAChange(t *testing.T) {
+	admin := shared.admin(t, "postgres")
+	s := session(t, shared.conninfo(""), superuser)
+	far := cluster.Some(cluster.LSN(1 << 60))
+	answer := watch(patient(t), s, begin(t, s), far)
+	waiting(t, admin, 1)
+	makeSlot(t, admin, "before_target")
+	got := <-answer
+	if got.err != nil || !got.Changed || got.Reached {
+		t.Fatalf("Watch gave %+v after a slot was made", got)
+	}
+	again := watch(patient(t), s, got.Token, far)
+	waiting(t, admin, 1)
+	exec1(t, admin, "SELECT pg_logical_emit_message(true, 'a', 'b')")
+	exec1(t, admin, "SELECT count(*) FROM pg_logical_slot_get_changes('before_target', NULL, NULL)")
+	if got = <-again; got.err != nil || !got.Changed {
+		t.Fatalf("the next Watch gave %+v", got)
+	}
+	if told, err := s.Watch(patient(t), got.Token, cluster.Some(cluster.LSN(1))); err != nil || told != (cluster.Watched{Token: got.Token, Reached: true}) {
+		t.Errorf("Watch of another position gave %+v, %v", told, err)
 	}
 }
 
@@ -88,14 +111,14 @@ func TestTheEndOfAWatchCostsNoConnection(t *testing.T) {
 		answer := watch(ctx, s, token, far)
 		waiting(t, admin, 1)
 		cancel()
-		if got := <-answer; got.err != nil || got.moved || got.now != token {
+		if got := <-answer; got.err != nil || got.Watched != (cluster.Watched{Token: token}) {
 			t.Errorf("a Watch called back gave %+v", got)
 		}
 	}
 	ended, cancel := context.WithCancel(patient(t))
 	cancel()
-	if _, moved, err := s.Watch(ended, token, far); err != nil || moved {
-		t.Errorf("a Watch called back before it began gave %t, %v", moved, err)
+	if told, err := s.Watch(ended, token, far); err != nil || told != (cluster.Watched{Token: token}) {
+		t.Errorf("a Watch called back before it began gave %+v, %v", told, err)
 	}
 	if s.parked == nil || s.parked.PgConn().PID() != pid {
 		t.Error("the connection is another one")
@@ -107,8 +130,8 @@ func TestAWatchEndsByItsOwnLimit(t *testing.T) {
 	s := session(t, shared.conninfo(""), o)
 	token := begin(t, s)
 	s.opts.QueryTimeout = 10 * time.Millisecond
-	if now, moved, err := s.Watch(patient(t), token, cluster.None[cluster.LSN]()); err == nil && (moved || now != token) {
-		t.Errorf("Watch of a node where nothing moves gave %q, %t", now, moved)
+	if told, err := s.Watch(patient(t), token, cluster.None[cluster.LSN]()); err == nil && told != (cluster.Watched{Token: token}) {
+		t.Errorf("Watch of a node where nothing moves gave %+v", told)
 	}
 }
 
@@ -129,7 +152,7 @@ func TestAWatchOfAStoppedBackendEndsByItsLimit(t *testing.T) {
 		t.Errorf("Watch gave %+v, the test's own context %v; want an error by its limit", got, ctx.Err())
 	}
 	s.opts.QueryTimeout = superuser.QueryTimeout
-	if _, _, err := s.Watch(ctx, "", cluster.None[cluster.LSN]()); err != nil {
+	if _, err := s.Watch(ctx, "", cluster.None[cluster.LSN]()); err != nil {
 		t.Errorf("the next Watch gave %v, want a new connection", err)
 	}
 }
@@ -183,7 +206,7 @@ func TestCloseEndsAWatch(t *testing.T) {
 		t.Errorf("Watch of a closed session gave %+v", got)
 	}
 	waiting(t, admin, 0)
-	if _, _, err := s.Watch(patient(t), "", cluster.None[cluster.LSN]()); !errors.Is(err, ErrClosed) {
+	if _, err := s.Watch(patient(t), "", cluster.None[cluster.LSN]()); !errors.Is(err, ErrClosed) {
 		t.Errorf("Watch after Close gave %v, want ErrClosed", err)
 	}
 }
@@ -193,7 +216,7 @@ func TestAServerWithoutTheProcedureIsNamed(t *testing.T) {
 	exec1(t, there, "ALTER EXTENSION slotkeeper DROP PROCEDURE slotkeeper.wait_for_change")
 	exec1(t, there, "DROP PROCEDURE slotkeeper.wait_for_change")
 	s := session(t, shared.conninfo("dbname=without_wait"), superuser)
-	_, _, err := s.Watch(patient(t), "", cluster.None[cluster.LSN]())
+	_, err := s.Watch(patient(t), "", cluster.None[cluster.LSN]())
 	if err == nil || Classify(err) != ExtensionUnavailable || !strings.Contains(err.Error(), "wait_for_change") {
 		t.Errorf("Watch gave %v", err)
 	}

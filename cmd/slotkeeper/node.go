@@ -70,7 +70,7 @@ func (n *node) Walks(ctx context.Context, wanted []plan.WalkWanted, maxBytes int
 	return walks, nil
 }
 
-func (n *node) Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (now string, moved bool, err error) {
+func (n *node) Watch(ctx context.Context, since string, target cluster.Opt[cluster.LSN]) (cluster.Watched, error) {
 	return n.session.Watch(ctx, since, target)
 }
 

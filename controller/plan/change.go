@@ -97,7 +97,7 @@ func (c *cycle) applySteps(node string) {
 		}
 	}
 	if len(covered) > 0 {
-		c.step(Step{ID: "apply/" + node, Stage: StageApply, Node: node, Kind: StepApply, Changes: covered, MaxBytes: c.p.MaxWalk,
+		c.step(Step{ID: "apply/" + node, Stage: StageApply, Node: node, Kind: StepApply, Changes: covered, MaxBytes: c.p.walkShare(covered),
 			Why: "the standby has replayed these reads, and the holds cover them"})
 	}
 	if len(waiting) == 0 {
@@ -110,8 +110,24 @@ func (c *cycle) applySteps(node string) {
 	if needOwn {
 		needs = append(needs, "lower/"+node)
 	}
-	c.step(Step{ID: "apply/" + node + "/held", Stage: StageApply, Node: node, Kind: StepApply, Changes: waiting, MaxBytes: c.p.MaxWalk, Needs: needs,
+	c.step(Step{ID: "apply/" + node + "/held", Stage: StageApply, Node: node, Kind: StepApply, Changes: waiting, MaxBytes: c.p.walkShare(waiting), Needs: needs,
 		Why: "the standby has replayed these reads; the holds are lowered for them first"})
+}
+
+// leastWalk is what one of many walks may read at least, so that each comes on.
+const leastWalk = 1 << 20
+
+// walkShare divides what one apply may walk among the changes that come without
+// a snapshot file: a transaction that is open for long makes the walk of every
+// slot long, and the cycle must not grow with it.
+func (p Policy) walkShare(changes []cluster.Change) int64 {
+	walks := 0
+	for _, ch := range changes {
+		if !ch.Snapshot.OK {
+			walks++
+		}
+	}
+	return max(p.MaxWalk/int64(max(walks, 1)), leastWalk)
 }
 
 // holds reports whether a hold covers x in the generation of today.

@@ -181,6 +181,9 @@ func (s *settling) pairNote(pr *pair) PairNote {
 // settleChange reads what came of the pair's change.
 func (s *settling) settleChange(pr *pair, note *PairNote, v *Verdict) {
 	step, row, trouble := s.rowOf(pr)
+	if trouble != "" && s.outs[step.ID].Cut && s.outs[step.ID].Err == "" {
+		return // its turn comes in the next cycle
+	}
 	if trouble != "" {
 		note.Tried = s.untried(pr, step, trouble)
 		if v.Reason == ReasonNew || v.State != Safe && !passing(note.Tried.Code) {
@@ -220,6 +223,9 @@ func (s *settling) rowOf(pr *pair) (Step, cluster.Outcome, string) {
 	}
 	step := *sent
 	out, ok := s.outs[step.ID]
+	if row := s.rows[step.ID][pr.t.slot.Name]; row != nil {
+		return step, *row, "" // also where a later call of the step failed
+	}
 	switch {
 	case !ok:
 		return step, cluster.Outcome{}, "the step was not made"
@@ -227,9 +233,6 @@ func (s *settling) rowOf(pr *pair) (Step, cluster.Outcome, string) {
 		return step, cluster.Outcome{}, out.Skipped
 	case out.Err != "":
 		return step, cluster.Outcome{}, out.Err
-	}
-	if row := s.rows[step.ID][pr.t.slot.Name]; row != nil {
-		return step, *row, ""
 	}
 	return step, cluster.Outcome{}, "the call gave no answer for it"
 }

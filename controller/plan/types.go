@@ -240,6 +240,7 @@ type StepOutcome struct {
 	StepID   string            `json:"step"`
 	Err      string            `json:"err,omitempty"`     // the call failed as a whole
 	Skipped  string            `json:"skipped,omitempty"` // why it was not made
+	Cut      bool              `json:"cut,omitempty"`     // the cycle's time was used up: changes without an outcome were not sent
 	Outcomes []cluster.Outcome `json:"outcomes"`          // one per slot; of a fence step one with the answer of raise_fence as its code
 }
 
@@ -248,9 +249,10 @@ type Plan struct {
 	Primary string `json:"primary"` // "" where there is none
 	Steps   []Step `json:"steps"`
 	Memory  Memory `json:"-"`
-	Again   bool   `json:"again"` // something moves: do not wait for the interval
+	Again   bool   `json:"again"` // something moves, or is done by this plan
+	Moving  bool   `json:"-"`     // a slot of the primary has moved since the last read
 	// Wake is how long to wait at most before the next cycle, zero for the whole
-	// interval. With Again it is zero: only the shortest gap between cycles.
+	// interval; see Unfinished too.
 	Wake time.Duration `json:"wake"`
 	// Awaits says what Wake waits for: per standby, the replay position at which
 	// it can take the next kept read.

@@ -14,14 +14,11 @@ const leastWake = 20 * time.Millisecond
 // where that is seen only by reading, after a quarter of the time that it has
 // waited already, so that a standby with a long delay is not asked all the time.
 func (c *cycle) pace() {
-	c.pl.Again = c.moved
+	c.pl.Moving, c.pl.Again = c.moved, c.moved
 	for _, s := range c.pl.Steps {
 		if s.Stage == StageApply || s.Stage == StageDrop {
 			c.pl.Again = true
 		}
-	}
-	if c.pl.Again {
-		return
 	}
 	wake := c.p.Interval
 	for _, pr := range c.pairs {
@@ -35,6 +32,28 @@ func (c *cycle) pace() {
 	if wake < c.p.Interval {
 		c.pl.Wake = wake
 	}
+}
+
+// Unfinished reports whether a plan has left something that a next cycle would
+// do at once: changes that were not sent or walks that have not ended, and what
+// follows a slot that was dropped. What came to nothing is not tried again before
+// Policy.Interval has passed; what was done is done.
+func Unfinished(pl Plan, outs []StepOutcome) bool {
+	kinds := map[string]StepKind{}
+	for _, s := range pl.Steps {
+		kinds[s.ID] = s.Kind
+	}
+	for _, out := range outs {
+		if out.Cut {
+			return true
+		}
+		for _, row := range out.Outcomes {
+			if row.Resume != "" && kinds[out.StepID] == StepApply || row.Code == cluster.CodeDropped && kinds[out.StepID] == StepDrop {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *cycle) await(standby string, replay cluster.LSN) {
