@@ -44,6 +44,9 @@ func (n *fakeNode) Read(ctx context.Context) (plan.NodeRead, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reads++
+	if n.stuck != nil {
+		n.stuck("read")
+	}
 	if n.hang {
 		n.mu.Unlock()
 		<-ctx.Done()
@@ -102,6 +105,9 @@ func (n *fakeNode) Watch(ctx context.Context, since string, target cluster.Opt[c
 	n.mu.Lock()
 	watch := n.watch
 	n.mu.Unlock()
+	if err := n.hangs(ctx, "watch"); err != nil {
+		return cluster.Watched{Token: since}, err
+	}
 	if watch == nil {
 		return cluster.Watched{Token: since}, errors.New("procedure slotkeeper.wait_for_change does not exist")
 	}
@@ -128,6 +134,7 @@ type fakeTerm struct {
 	writes []string
 	fail   error
 	stuck  bool // Save ends with its context only
+	bug    func(call string)
 }
 
 func newFakeTerm(t *testing.T) *fakeTerm {
@@ -150,11 +157,19 @@ func (f *fakeTerm) end() {
 	f.valid = false
 }
 
-func (f *fakeTerm) Load(context.Context) (map[string][]byte, error) { return f.parts, nil }
+func (f *fakeTerm) Load(context.Context) (map[string][]byte, error) {
+	if f.bug != nil {
+		f.bug("load")
+	}
+	return f.parts, nil
+}
 
 func (f *fakeTerm) Save(ctx context.Context, part string, value []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if f.bug != nil {
+		f.bug("save")
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -219,9 +234,9 @@ func fakeMirror(s cluster.Slot, at cluster.Position) cluster.Slot {
 	return s
 }
 
-// obeys has a standby make and move mirrors, mark and hold as the extension does;
-// then is called after each apply.
-func (n *fakeNode) obeys(then func()) {
+// obeys has a node hold, make and move mirrors as the extension does; then is
+// called after each apply.
+func (n *fakeNode) obeys(name string, then func()) {
 	n.do = func(step plan.Step) ([]cluster.Outcome, error) {
 		var rows []cluster.Outcome
 		switch step.Kind {
@@ -231,6 +246,11 @@ func (n *fakeNode) obeys(then func()) {
 			for _, want := range step.Wants {
 				rows = append(rows, cluster.Outcome{Name: want.Slot, Code: cluster.CodeHeld})
 			}
+			hold := fakeHold(name)
+			hold.Marker.Generation = step.Generation
+			n.mu.Lock()
+			n.read.Slots = append(slices.DeleteFunc(slices.Clone(n.read.Slots), func(s cluster.Slot) bool { return s.Name == hold.Name }), hold)
+			n.mu.Unlock()
 		case plan.StepApply:
 			n.mu.Lock()
 			for _, ch := range step.Changes {

@@ -15,7 +15,7 @@ import (
 func following(s *stage, nodes map[string]*changes) {
 	s.nodes["a"].read.Slots = append(s.nodes["a"].read.Slots, fakeSlot("cdc"))
 	for name, n := range s.nodes {
-		n.obeys(nodes[name].move)
+		n.obeys(name, nodes[name].move)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestAnApplyThatTakesLongGoesOnInTheNextCycle(t *testing.T) {
 		for name, n := range s.nodes {
 			n.read.Node.MaxSlots = 2000
 			n.read.Slots = []cluster.Slot{fakeHold(name)}
-			n.obeys(func() { time.Sleep(time.Second) }) // a slow disk
+			n.obeys(name, func() { time.Sleep(time.Second) }) // a slow disk
 		}
 		for i := range 1000 {
 			s.nodes["a"].read.Slots = append(s.nodes["a"].read.Slots, fakeSlot("s"+string(rune('0'+i/100))+string(rune('0'+i/10%10))+string(rune('0'+i%10))))
