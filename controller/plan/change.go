@@ -54,7 +54,7 @@ func advances(pr *pair, k Kept) bool {
 	if !ok || k.Position.Behind(at) {
 		return false
 	}
-	if k.Position != at {
+	if k.Position != at || k.TwoPhaseAt != pr.there.TwoPhaseAt {
 		return true
 	}
 	return !pr.there.WALok || snapshotGone(*pr.there)

@@ -258,7 +258,7 @@ func outcomeConditions(step Step, row cluster.Outcome) []Condition {
 		return []Condition{gateRefused(step, row)}
 	case step.Kind == StepApply && row.Code == cluster.CodeReplaced:
 		return []Condition{{Code: CondMirrorReplaced, Subject: row.Name + "/" + step.Node, Severity: Info,
-			Message: fmt.Sprintf("the mirror of %s on %s was replaced: it was of an earlier incarnation or timeline", row.Name, step.Node)}}
+			Message: fmt.Sprintf("the mirror of %s on %s was replaced: it was of an earlier incarnation or timeline, or of before two-phase was turned on or off", row.Name, step.Node)}}
 	case row.Code == cluster.CodeForeignEpoch:
 		return []Condition{{Code: CondForeignEpoch, Subject: step.Node, Severity: Critical,
 			Message: sentence(fmt.Sprintf("%s refuses this controller", step.Node), row.Detail),

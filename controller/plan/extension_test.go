@@ -258,6 +258,7 @@ func (w *world) apply(s *server, step Step, ch cluster.Change) cluster.Outcome {
 	}
 	p := ch.Position
 	slot.Plugin, slot.Database, slot.DatabaseOID, slot.TwoPhase = ch.Plugin, "shop", ch.DatabaseOID, ch.TwoPhase
+	slot.TwoPhaseAt = ch.TwoPhaseAt
 	slot.Restart, slot.Confirmed, slot.CatalogXmin, slot.EffectiveCatalogXmin = cluster.Some(p.Restart), cluster.Some(p.Confirmed), cluster.Some(p.CatalogXmin), cluster.Some(p.CatalogXmin)
 	slot.WALok, slot.Saved, slot.Snapshot = true, true, cluster.SnapshotAbsent
 	slot.Marker = marker(cluster.MarkMirror, step.Fence, h.Marker.Generation, ch.Source, way)

@@ -39,6 +39,9 @@ func (c *cycle) track(s cluster.Slot) tracked {
 	case isRecreated(note, s):
 		note = c.recreated(&t, note)
 	}
+	if known && note.TwoPhase != s.TwoPhase {
+		delete(c.m.Kept, s.Name) // a read of before that says nothing of two_phase_at
+	}
 	note.Incarnation, note.Database, note.Plugin, note.TwoPhase = s.Incarnation, s.Database, s.Plugin, s.TwoPhase
 	t.note = note
 	c.noteFailover(&t, known)
@@ -48,12 +51,13 @@ func (c *cycle) track(s cluster.Slot) tracked {
 }
 
 // isRecreated: an inode is reused at once, so the birth time counts too; without
-// one, only what cannot be changed in a slot tells.
+// one, only what cannot be changed in a slot tells. Two-phase can: the subscriber
+// turns it on when its tables are copied.
 func isRecreated(note SlotNote, s cluster.Slot) bool {
 	if !note.Incarnation.Same(s.Incarnation) {
 		return true
 	}
-	if note.Plugin != "" && (note.Plugin != s.Plugin || note.TwoPhase != s.TwoPhase) {
+	if note.Plugin != "" && note.Plugin != s.Plugin {
 		return true
 	}
 	return note.Database != "" && s.Database != "" && note.Database != s.Database
