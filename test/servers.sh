@@ -15,6 +15,12 @@
 # Which suite has which major stands in suite_of. 19 is not released: its packages
 # lie in experimental, and stand on the libraries that 18 has. The mirror is the one
 # that this machine's apt uses.
+#
+#     test/servers.sh patroni-3.0
+#
+# does the same for Patroni, of 3.0, 4.0 and 4.1, and prints the folder that
+# PYTHONPATH must name. It runs on this machine's own Python and on the libraries
+# that test/setup.sh installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,6 +43,16 @@ suite_of() {
         18) echo forky ;;
         19) echo experimental ;;
         *) fail "no suite of Debian is known to have PostgreSQL $1; they are for 13, 15, 17, 18 and 19" ;;
+    esac
+}
+
+# patroni_suite VERSION
+patroni_suite() {
+    case $1 in
+        3.0) echo bookworm ;;
+        4.0) echo trixie ;;
+        4.1) echo forky ;;
+        *) fail "no suite of Debian is known to have Patroni $1; they are for 3.0, 4.0 and 4.1" ;;
     esac
 }
 
@@ -196,5 +212,50 @@ server() {
     echo "$root/$major/bin"
 }
 
-[ $# -gt 0 ] || fail "usage: test/servers.sh MAJOR..."
-for major in "$@"; do server "$major"; done
+# make_patroni VERSION PLACE
+make_patroni() {
+    local version=$1 place=$2 found
+    say "getting Patroni $version from Debian's $(patroni_suite "$version"), once"
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    private_apt "$work" "$(patroni_suite "$version")"
+    (
+        apt-get -q update
+        cd "$work/debs" && apt-get -q download patroni
+    ) >"$work/log" 2>&1 || {
+        tail -n 20 "$work/log" >&2
+        fail "getting Patroni $version failed"
+    }
+    rm -rf "$place" "$place.new"
+    mkdir "$place.new"
+    dpkg-deb -x "$work"/debs/patroni_*.deb "$place.new"
+    found=$(sed -n "s/^__version__ = '\(.*\)'/\1/p" "$place.new/usr/lib/python3/dist-packages/patroni/version.py")
+    case $found in
+        "$version".*) say "it is $found" ;;
+        *) fail "Debian's $(patroni_suite "$version") has Patroni $found by now, not $version" ;;
+    esac
+    chmod -R a+rX "$place.new"
+    mv "$place.new" "$place"
+    echo "$layout" >"$place/.complete"
+}
+
+# patroni VERSION: makes it where it is missing
+patroni() {
+    local version=$1 root place
+    patroni_suite "$version" >/dev/null
+    root=$(cache)
+    place="$root/patroni-$version"
+    (
+        flock 9
+        if [ "$(cat "$place/.complete" 2>/dev/null)" != "$layout" ]; then make_patroni "$version" "$place"; fi
+    ) 9>"$root/.lock"
+    echo "$place/usr/lib/python3/dist-packages"
+}
+
+[ $# -gt 0 ] || fail "usage: test/servers.sh MAJOR|patroni-VERSION..."
+for wanted in "$@"; do
+    case $wanted in
+        patroni-*) patroni "${wanted#patroni-}" ;;
+        *) server "$wanted" ;;
+    esac
+done

@@ -53,6 +53,10 @@ look() {
     need patchelf command -v patchelf
     need etcd-server command -v etcd
     need etcd-client command -v etcdctl
+    # What Patroni stands on: its own Python is the system's, whatever comes first in PATH.
+    need "python3 python3-etcd python3-urllib3 python3-dateutil python3-yaml python3-psycopg2 python3-psutil \
+        python3-click python3-prettytable python3-cdiff python3-pkg-resources" \
+        /usr/bin/python3 -c 'import etcd, urllib3, dateutil, yaml, psycopg2, psutil, click, prettytable, cdiff, pkg_resources'
 }
 
 # Packages start their services; ours are for tests, which start their own. Both
