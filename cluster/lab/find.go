@@ -76,24 +76,32 @@ func FindPG(major int) (string, error) {
 // unpacked gives the places where test/servers.sh may have put a server: in
 // SLOTKEEPER_CACHE, or in .cache of this folder or of one above it.
 func unpacked(major int) []string {
-	var caches, dirs []string
-	if cache := os.Getenv("SLOTKEEPER_CACHE"); cache != "" {
-		caches = append(caches, cache)
-	} else if dir, err := os.Getwd(); err == nil {
-		for ; ; dir = filepath.Dir(dir) {
-			caches = append(caches, filepath.Join(dir, ".cache"))
-			if dir == filepath.Dir(dir) {
-				break
-			}
-		}
-	}
-	for _, cache := range caches {
+	var dirs []string
+	for _, cache := range caches() {
 		bin := filepath.Join(cache, "postgresql", strconv.Itoa(major), "bin")
 		if resolved, err := filepath.EvalSymlinks(bin); err == nil {
 			dirs = append(dirs, resolved)
 		}
 	}
 	return dirs
+}
+
+// caches gives the folders below which test/servers.sh may have unpacked something.
+func caches() []string {
+	if cache := os.Getenv("SLOTKEEPER_CACHE"); cache != "" {
+		return []string{cache}
+	}
+	var caches []string
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		caches = append(caches, filepath.Join(dir, ".cache"))
+		if dir == filepath.Dir(dir) {
+			return caches
+		}
+	}
 }
 
 // checkMajor asks the server program itself: a folder's name proves nothing.

@@ -115,6 +115,23 @@ func (p *process) stop(ctx context.Context, signal syscall.Signal) error {
 	}
 }
 
+// killForeign is killTree for a process that is nobody's child here.
+func killForeign(ctx context.Context, pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); errors.Is(err, syscall.ESRCH) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("stopping process %d: %w", pid, err)
+	}
+	if err := waitStopped(ctx, pid); err != nil {
+		return err
+	}
+	children, err := childrenOf(pid)
+	if err != nil {
+		return err
+	}
+	return killAll(ctx, append(children, pid))
+}
+
 // killTree ends a process and its children with SIGKILL and waits until none is
 // left. The parent is stopped first, so that it forks nobody unseen.
 func (p *process) killTree(ctx context.Context) error {
@@ -128,14 +145,19 @@ func (p *process) killTree(ctx context.Context) error {
 	if err := p.stop(ctx, syscall.SIGKILL); err != nil {
 		return err
 	}
-	for _, child := range children {
-		if err := syscall.Kill(child, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("killing process %d: %w", child, err)
+	return killAll(ctx, children)
+}
+
+// killAll ends processes with SIGKILL and waits until none is left.
+func killAll(ctx context.Context, pids []int) error {
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("killing process %d: %w", pid, err)
 		}
 	}
 	return poll(ctx, time.Millisecond, "the killed processes to be gone", func() (bool, error) {
-		for _, child := range children {
-			if state, _, err := procState(child); err == nil && state != 'Z' && state != 'X' {
+		for _, pid := range pids {
+			if state, _, err := procState(pid); err == nil && state != 'Z' && state != 'X' {
 				return false, nil
 			}
 		}
@@ -147,14 +169,17 @@ func (p *process) freezeParent(ctx context.Context) ([]int, error) {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return nil, fmt.Errorf("stopping process %d: %w", p.pid(), err)
 	}
-	err := poll(ctx, time.Millisecond, "the process to stop", func() (bool, error) {
-		state, _, err := procState(p.pid())
-		return err != nil || state == 'T' || state == 'Z' || state == 'X', nil
-	})
-	if err != nil {
+	if err := waitStopped(ctx, p.pid()); err != nil {
 		return nil, err
 	}
 	return childrenOf(p.pid())
+}
+
+func waitStopped(ctx context.Context, pid int) error {
+	return poll(ctx, time.Millisecond, "the process to stop", func() (bool, error) {
+		state, _, err := procState(pid)
+		return err != nil || state == 'T' || state == 'Z' || state == 'X', nil
+	})
 }
 
 // signalTree sends a signal to a process and its children: SIGSTOP and SIGCONT.

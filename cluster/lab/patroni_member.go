@@ -1,0 +1,308 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// PatroniMember is one Patroni with its server.
+type PatroniMember struct {
+	patroni *Patroni
+	node    *Node
+	rest    int // port of the REST API
+
+	mu      sync.Mutex
+	process *process // of Patroni; nil unless started
+}
+
+func (p *Patroni) newMember(name string) (*PatroniMember, error) {
+	node, err := p.cluster.NewNode(name)
+	if err != nil {
+		return nil, err
+	}
+	// A member's name may hold what a folder's had better not.
+	node.data = filepath.Join(p.cluster.dir, fmt.Sprintf("member%d", len(p.members)+1))
+	port, err := p.cluster.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	m := &PatroniMember{patroni: p, node: node, rest: port}
+	return m, m.Configure(nil)
+}
+
+// Name is the member's name.
+func (m *PatroniMember) Name() string { return m.node.name }
+
+// Node is the member's server, for SQL. What starts and stops it is Patroni.
+func (m *PatroniMember) Node() *Node { return m.node }
+
+// URL is where the REST API listens.
+func (m *PatroniMember) URL() string {
+	scheme := "http"
+	if m.patroni.options.REST["certfile"] != nil {
+		scheme = "https"
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, m.rest)
+}
+
+func (m *PatroniMember) configFile() string { return m.node.data + ".json" }
+
+// LogFile is where Patroni's messages go; the server's go to the node's.
+func (m *PatroniMember) LogFile() string { return m.node.data + ".patroni.log" }
+
+// LogTail gives the last lines of Patroni's messages.
+func (m *PatroniMember) LogTail(lines int) string {
+	text, err := os.ReadFile(m.LogFile())
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// Configure writes the member's configuration file, with settings over the
+// lab's own; a running Patroni takes it with Reload, or at its next start. JSON
+// is YAML too.
+func (m *PatroniMember) Configure(over map[string]any) error {
+	text, err := json.MarshalIndent(merge(m.settings(), over), "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the configuration of Patroni %q: %w", m.node.name, err)
+	}
+	if err := os.WriteFile(m.configFile(), text, 0o600); err != nil {
+		return fmt.Errorf("writing the configuration of Patroni %q: %w", m.node.name, err)
+	}
+	return m.patroni.cluster.own(m.configFile())
+}
+
+func (m *PatroniMember) settings() map[string]any {
+	p := m.patroni
+	listen := fmt.Sprintf("127.0.0.1:%d", m.node.port)
+	rest := fmt.Sprintf("127.0.0.1:%d", m.rest)
+	hosts := make([]string, 0, 1)
+	for _, url := range p.etcd.Endpoints() {
+		_, host, _ := strings.Cut(url, "://")
+		hosts = append(hosts, host)
+	}
+	tags := p.options.Tags[m.node.name]
+	if tags == nil {
+		tags = map[string]any{}
+	}
+	return map[string]any{
+		"scope": p.options.Scope, "namespace": "/service", "name": m.node.name,
+		"etcd3":   map[string]any{"hosts": hosts},
+		"restapi": merge(map[string]any{"listen": rest, "connect_address": rest}, p.options.REST),
+		"bootstrap": map[string]any{
+			"dcs":    merge(m.dynamic(), p.options.Config),
+			"initdb": []any{map[string]any{"encoding": "UTF8"}, map[string]any{"locale": "C"}, "no-sync"},
+		},
+		"postgresql": map[string]any{
+			"listen": listen, "connect_address": listen,
+			"data_dir": m.node.data, "bin_dir": p.cluster.bin, "pgpass": m.node.data + ".pgpass",
+			"authentication": map[string]any{
+				"superuser":   map[string]any{"username": "postgres"},
+				"replication": map[string]any{"username": "postgres"},
+				"rewind":      map[string]any{"username": "postgres"},
+			},
+			"parameters": map[string]any{
+				"unix_socket_directories": m.node.baseSettings()["unix_socket_directories"],
+				"logging_collector":       "off",
+			},
+			"pg_hba":     []any{"local all all trust", "host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"},
+			"basebackup": []any{map[string]any{"checkpoint": "fast"}, "no-sync"},
+		},
+		"tags": tags,
+	}
+}
+
+// dynamic is the lab's own dynamic configuration: as quick as Patroni allows,
+// and nothing in it about slots.
+func (m *PatroniMember) dynamic() map[string]any {
+	parameters := map[string]any{}
+	for name, value := range m.node.baseSettings() {
+		switch name {
+		case "listen_addresses", "port", "unix_socket_directories", "hot_standby":
+		default:
+			parameters[name] = value
+		}
+	}
+	parameters["hot_standby_feedback"] = "on"
+	return map[string]any{
+		"ttl": 20, "loop_wait": 1, "retry_timeout": 3, "maximum_lag_on_failover": 1048576,
+		"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": parameters},
+	}
+}
+
+// Start starts Patroni, and does not wait for its server.
+func (m *PatroniMember) Start(ctx context.Context) error {
+	if m.Running() {
+		return fmt.Errorf("starting Patroni %q: it is running", m.node.name)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("starting Patroni %q: %w", m.node.name, err)
+	}
+	messages, err := os.OpenFile(m.LogFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("starting Patroni %q: %w", m.node.name, err)
+	}
+	defer func() { _ = messages.Close() }() // the process has its own copy of the descriptor
+	cmd := exec.Command("/usr/bin/python3", "-m", "patroni", m.configFile())
+	cmd.Dir, cmd.Env = m.patroni.cluster.dir, m.environment()
+	cmd.Stdout, cmd.Stderr = messages, messages
+	// In order: a killed Patroni leaves its server behind.
+	cmd.SysProcAttr = attributes(m.patroni.cluster.user, syscall.SIGTERM)
+	process, err := m.patroni.cluster.spawner.spawn(cmd)
+	if err != nil {
+		return fmt.Errorf("starting Patroni %q: %w", m.node.name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.process = process
+	return nil
+}
+
+func (m *PatroniMember) environment() []string {
+	var kept []string
+	for _, entry := range cleanEnvironment() {
+		if !strings.HasPrefix(entry, "PATRONI_") && !strings.HasPrefix(entry, "PYTHON") && !strings.HasPrefix(entry, "HOME=") {
+			kept = append(kept, entry)
+		}
+	}
+	return append(kept, "PYTHONPATH="+m.patroni.library, "PYTHONDONTWRITEBYTECODE=1", "HOME="+m.patroni.cluster.dir)
+}
+
+func (m *PatroniMember) running() *process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.process == nil || !m.process.alive() {
+		return nil
+	}
+	return m.process
+}
+
+// Running reports whether Patroni's process is there.
+func (m *PatroniMember) Running() bool { return m.running() != nil }
+
+// Stop ends Patroni in order, and it its server.
+func (m *PatroniMember) Stop(ctx context.Context) error {
+	if err := m.endPatroni(ctx, syscall.SIGTERM); err != nil {
+		return err
+	}
+	return m.killServer(ctx) // where it was paused, or still starting
+}
+
+// Restart ends Patroni alone by SIGKILL, its server goes on, and starts it
+// again: what an upgrade of the package does. Patroni then takes the server over.
+func (m *PatroniMember) Restart(ctx context.Context) error {
+	if err := m.endPatroni(ctx, syscall.SIGKILL); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// Kill ends Patroni and its server by SIGKILL: the death of the machine.
+// Killing what does not run is no error.
+func (m *PatroniMember) Kill(ctx context.Context) error {
+	if err := m.endPatroni(ctx, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if err := m.killServer(ctx); err != nil {
+		return err
+	}
+	return m.node.removeSegment()
+}
+
+// Reload has Patroni read its configuration file again.
+func (m *PatroniMember) Reload() error {
+	p := m.running()
+	if p == nil {
+		return fmt.Errorf("reloading Patroni %q: %w", m.node.name, ErrNotRunning)
+	}
+	return syscall.Kill(p.pid(), syscall.SIGHUP)
+}
+
+func (m *PatroniMember) endPatroni(ctx context.Context, signal syscall.Signal) error {
+	p := m.running()
+	if p == nil {
+		return nil
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, defaultPatience)
+		defer cancel()
+	}
+	end := func() error { return p.stop(ctx, signal) }
+	if signal == syscall.SIGKILL {
+		end = func() error { return p.killTree(ctx) }
+	}
+	if err := end(); err != nil {
+		return fmt.Errorf("ending Patroni %q: %w", m.node.name, err)
+	}
+	return nil
+}
+
+// killServer ends the postmaster, which is nobody's child, and its children.
+func (m *PatroniMember) killServer(ctx context.Context) error {
+	pid, err := m.serverPID()
+	if err != nil || pid == 0 {
+		return err
+	}
+	if err := killForeign(ctx, pid); err != nil {
+		return fmt.Errorf("killing the server of Patroni %q: %w", m.node.name, err)
+	}
+	return nil
+}
+
+// serverPID is the postmaster's process id, 0 where none runs.
+func (m *PatroniMember) serverPID() (int, error) {
+	text, err := os.ReadFile(filepath.Join(m.node.data, "postmaster.pid"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the lock file of node %q: %w", m.node.name, err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		return 0, nil // it is being written
+	}
+	// The number may be another's by now.
+	command, err := os.ReadFile("/proc/" + line + "/cmdline")
+	if err != nil || !strings.Contains(string(command), m.node.data+"\x00") {
+		return 0, nil
+	}
+	return pid, nil
+}
+
+// writable reports whether the server takes writes.
+func (m *PatroniMember) writable(ctx context.Context) bool {
+	var recovering bool
+	err := m.node.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&recovering)
+	return err == nil && !recovering
+}
+
+// follows reports whether the server streams from any other.
+func (m *PatroniMember) follows(ctx context.Context) bool {
+	var streaming bool
+	err := m.node.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')").Scan(&streaming)
+	return err == nil && streaming
+}
+
+// WaitReady waits until Patroni itself says that its server runs.
+func (m *PatroniMember) WaitReady(ctx context.Context) error {
+	return poll(ctx, 50*time.Millisecond, fmt.Sprintf("Patroni %q to be ready", m.node.name), func() (bool, error) {
+		state, err := m.State(ctx)
+		return err == nil && state.State == "running", nil
+	})
+}
