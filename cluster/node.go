@@ -66,6 +66,9 @@ type Member struct {
 	Name     string            `json:"name"`
 	Conninfo string            `json:"conninfo"`
 	Tags     map[string]string `json:"tags,omitempty"`
+	// Unusable says why what the source has of it does not lead to its server, ""
+	// where it does. Such a member is still one.
+	Unusable string `json:"unusable,omitempty"`
 }
 
 // Topology is the membership as its source says it. Leader is absent where the
@@ -73,4 +76,7 @@ type Member struct {
 type Topology struct {
 	Members []Member    `json:"members"`
 	Leader  Opt[string] `json:"leader"`
+	// Manager is nil where no failover manager is the source. With one, an absent
+	// Leader means that there is none.
+	Manager *Manager `json:"manager,omitempty"`
 }

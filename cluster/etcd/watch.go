@@ -30,11 +30,24 @@ type Event struct {
 // alone would be silent about an etcd that is gone. The channel is closed when
 // ctx ends.
 func (c *Client) WatchPrefix(ctx context.Context) <-chan Event {
-	out := make(chan Event)
-	news := make(chan Event, 1)
+	return tellOf[Event](ctx, c, c.key(""), &scopeView{root: c.key("")})
+}
+
+// state is what a reader of some keys is told.
+type state[E any] interface {
+	reset(revision int64, kvs []*mvccpb.KeyValue)
+	change(revision int64, events []*clientv3.Event)
+	failed(err error)
+	event() E
+}
+
+// tellOf follows the keys below a prefix and tells of each state.
+func tellOf[E any](ctx context.Context, c *Client, prefix string, s state[E]) <-chan E {
+	out := make(chan E)
+	news := make(chan E, 1)
 	go func() {
 		defer close(news)
-		c.collect(ctx, news)
+		collect(ctx, c, prefix, s, news)
 	}()
 	go func() {
 		defer close(out)
@@ -44,20 +57,20 @@ func (c *Client) WatchPrefix(ctx context.Context) <-chan Event {
 }
 
 // collect puts each state into news, in place of one that was not taken.
-func (c *Client) collect(ctx context.Context, news chan Event) {
-	w := &scopeView{root: c.key("")}
+func collect[E any](ctx context.Context, c *Client, prefix string, s state[E], news chan E) {
+	failing := false
 	tell := func() bool {
 		select {
 		case <-news:
 		default:
 		}
-		news <- w.event()
+		news <- s.event()
 		return false
 	}
 	f := follower{
-		key: w.root, prefix: true, again: c.opts.LeaseTTL,
-		reset:  func(rev int64, kvs []*mvccpb.KeyValue) bool { w.reset(rev, kvs); return tell() },
-		change: func(rev int64, evs []*clientv3.Event) bool { w.change(rev, evs); return tell() },
+		key: prefix, prefix: true, again: c.opts.LeaseTTL,
+		reset:  func(rev int64, kvs []*mvccpb.KeyValue) bool { failing = false; s.reset(rev, kvs); return tell() },
+		change: func(rev int64, evs []*clientv3.Event) bool { failing = false; s.change(rev, evs); return tell() },
 	}
 	retry := newPause()
 	for ctx.Err() == nil {
@@ -65,10 +78,11 @@ func (c *Client) collect(ctx context.Context, news chan Event) {
 		if ctx.Err() != nil {
 			return
 		}
-		if w.err == nil {
+		if !failing {
 			retry.Reset()
 		}
-		w.err = err
+		failing = true
+		s.failed(err)
 		tell()
 		pause := retry.NextBackOff()
 		if !errors.Is(err, ErrUnreachable) {
@@ -79,7 +93,7 @@ func (c *Client) collect(ctx context.Context, news chan Event) {
 }
 
 // hand passes events on, always the newest one that there is.
-func hand(news <-chan Event, out chan<- Event) {
+func hand[E any](news <-chan E, out chan<- E) {
 	for e := range news {
 		for sent := false; !sent; {
 			select {
@@ -107,6 +121,8 @@ type scopeView struct {
 func (w *scopeView) event() Event {
 	return Event{Revision: w.revision, Leader: w.leader, Parts: maps.Clone(w.parts), Err: w.err}
 }
+
+func (w *scopeView) failed(err error) { w.err = err }
 
 func (w *scopeView) reset(revision int64, kvs []*mvccpb.KeyValue) {
 	*w = scopeView{root: w.root, revision: revision, parts: map[string]Part{}}
