@@ -47,6 +47,8 @@ type Controller struct {
 	awaits  map[string]cluster.LSN // replay positions that the next cycle waits for, per standby
 	wrote   map[string]bool        // the standbys whose slots the last cycle has changed
 
+	topology plan.Fact[cluster.Topology] // the last one, for the log
+
 	moved  chan signal // from the watchers
 	reload chan Config
 	kicks  chan kick
@@ -123,6 +125,7 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 	defer stopWatching()
 	var asked []kick
 	defer func() { answer(asked, errNoLonger) }()
+	changed := c.announced()
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,6 +146,9 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 				timer.soon(c.cfg.MinGap)
 			}
 			continue
+		case <-changed:
+			timer.soon(0)
+			continue
 		case <-timer.C:
 		}
 		asked = append(asked, c.drainKicks()...)
@@ -155,6 +161,14 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 		c.watch(watching)
 		timer.next(next)
 	}
+}
+
+// announced is where the source signals; nil, which never does, for one that cannot.
+func (c *Controller) announced() <-chan struct{} {
+	if a, ok := c.deps.Source.(announcer); ok {
+		return a.Changed()
+	}
+	return nil
 }
 
 // pause is how long to wait before the next cycle: not at all where this one has

@@ -36,9 +36,9 @@ func (c *Controller) observe(ctx context.Context) plan.Observation {
 	cancel()
 	seen.Topology = plan.Fact[cluster.Topology]{Value: topology, At: begun}
 	if err != nil {
-		seen.Topology.Err = err.Error()
-		return seen
+		seen.Topology.Err = err.Error() // the members known before are read all the same
 	}
+	c.logTopology(seen.Topology)
 	c.matchReaders(topology.Members)
 	for _, m := range topology.Members {
 		c.readers[m.Name].start(c.cfg.ReadTimeout, c.deps.Now, c.deps.Logger)
@@ -64,7 +64,7 @@ func (c *Controller) matchReaders(members []cluster.Member) {
 	named := map[string]bool{}
 	for _, m := range members {
 		named[m.Name] = true
-		if r := c.readers[m.Name]; r != nil && r.member.Conninfo == m.Conninfo {
+		if r := c.readers[m.Name]; r != nil && r.member.Conninfo == m.Conninfo && r.member.Unusable == m.Unusable {
 			continue
 		} else if r != nil {
 			r.close()

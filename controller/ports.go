@@ -8,9 +8,16 @@ import (
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 )
 
-// Source says which nodes there are.
+// Source says which nodes there are. With an error it gives what it knew before,
+// where it knew something.
 type Source interface {
 	Topology(ctx context.Context) (cluster.Topology, error)
+}
+
+// announcer is what a Source may be: it signals that Topology gives something
+// else than before, and the loop looks at once.
+type announcer interface {
+	Changed() <-chan struct{}
 }
 
 // Node is one PostgreSQL server. Its methods end when their context does, also

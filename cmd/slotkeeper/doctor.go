@@ -45,15 +45,12 @@ deserves a warning, and 2 when the configuration itself is wrong.`,
 		if err != nil {
 			return err
 		}
-		if _, err := newMembers(loaded.Config); err != nil {
-			return err
-		}
-		seen, err := examine(cmd.Context(), loaded.Config)
+		observed, err := examine(cmd.Context(), loaded.Config)
 		if err != nil {
 			return err
 		}
-		found := doctor.Diagnose(seen)
-		if err := output.Write(cmd.OutOrStdout(), *format, diagnosis(found, len(seen.Members), *fix)); err != nil {
+		found := doctor.Diagnose(observed)
+		if err := output.Write(cmd.OutOrStdout(), *format, diagnosis(found, len(observed.Members), *fix)); err != nil {
 			return err
 		}
 		return quiet(diagnosisCode(found))
@@ -73,9 +70,13 @@ func diagnosisCode(found []doctor.Finding) int {
 
 // examine looks at everything side by side.
 func examine(ctx context.Context, c *config.Config) (doctor.Observation, error) {
-	o := doctor.Observation{Policy: policy(c), Members: make([]doctor.Member, len(c.Cluster.Members))}
+	topology, err := readTopology(ctx, c)
+	if err != nil {
+		return doctor.Observation{}, err
+	}
+	o := doctor.Observation{Policy: policy(c), Members: make([]doctor.Member, len(topology.Members)), Manager: topology.Manager, Leader: topology.Leader}
 	var all sync.WaitGroup
-	for i, m := range c.Cluster.Members {
+	for i, m := range topology.Members {
 		all.Go(func() { o.Members[i] = examineMember(ctx, c, m) })
 	}
 	var wrong error
@@ -87,7 +88,7 @@ func examine(ctx context.Context, c *config.Config) (doctor.Observation, error) 
 
 func examineMember(ctx context.Context, c *config.Config, m cluster.Member) doctor.Member {
 	d := doctor.Member{Name: m.Name}
-	session, err := postgres.New(m, sessionOptions(c))
+	session, err := openSession(c, m)
 	if err != nil {
 		d.Inspection = factOf(cluster.Inspection{}, err)
 		return d

@@ -25,11 +25,19 @@ func sessionOptions(c *config.Config) postgres.Options {
 	}
 }
 
+// openSession makes a session of a member; it does not connect. A member that
+// cannot be reached by what is known of it has none.
+func openSession(c *config.Config, m cluster.Member) (*postgres.Session, error) {
+	if m.Unusable != "" {
+		return nil, fmt.Errorf("the address of %s is not known: %s", m.Name, m.Unusable)
+	}
+	return postgres.New(m, sessionOptions(c))
+}
+
 // dialer makes nodes of members.
 func dialer(c *config.Config) controller.Dialer {
-	options := sessionOptions(c)
 	return func(m cluster.Member) (controller.Node, error) {
-		s, err := postgres.New(m, options)
+		s, err := openSession(c, m)
 		if err != nil {
 			return nil, err
 		}

@@ -21,20 +21,23 @@ type peer struct {
 }
 
 // readAll reads all members side by side. Close the peers when done.
-func readAll(ctx context.Context, c *config.Config) []*peer {
-	options := sessionOptions(c)
-	peers := make([]*peer, 0, len(c.Cluster.Members))
+func readAll(ctx context.Context, c *config.Config) ([]*peer, error) {
+	topology, err := readTopology(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	peers := make([]*peer, 0, len(topology.Members))
 	var all sync.WaitGroup
-	for _, m := range c.Cluster.Members {
+	for _, m := range topology.Members {
 		p := &peer{member: m}
 		peers = append(peers, p)
-		if p.session, p.err = postgres.New(m, options); p.err != nil {
+		if p.session, p.err = openSession(c, m); p.err != nil {
 			continue
 		}
 		all.Go(func() { p.read, p.err = p.session.Read(ctx) })
 	}
 	all.Wait()
-	return peers
+	return peers, nil
 }
 
 func closeAll(peers []*peer) {
@@ -48,17 +51,17 @@ func closeAll(peers []*peer) {
 // primaryOf names the primary among the peers by the same rule as the daemon's,
 // nil where there is none.
 func primaryOf(peers []*peer, now time.Time) *peer {
-	seen := plan.Observation{Begun: now, Nodes: map[string]plan.Fact[plan.NodeRead]{}}
+	observed := plan.Observation{Begun: now, Nodes: map[string]plan.Fact[plan.NodeRead]{}}
 	for _, p := range peers {
 		fact := plan.Fact[plan.NodeRead]{At: now, Value: plan.NodeRead{Node: p.read.Node, Slots: p.read.Slots}}
 		if p.err != nil {
 			fact.Err = p.err.Error()
 		}
-		seen.Nodes[p.member.Name] = fact
-		seen.Topology.Value.Members = append(seen.Topology.Value.Members, p.member)
+		observed.Nodes[p.member.Name] = fact
+		observed.Topology.Value.Members = append(observed.Topology.Value.Members, p.member)
 	}
-	seen.Topology.At = now
-	name := plan.FindPrimary(seen, plan.Memory{})
+	observed.Topology.At = now
+	name := plan.FindPrimary(observed, plan.Memory{})
 	for _, p := range peers {
 		if p.member.Name == name {
 			return p

@@ -37,15 +37,15 @@ no primary to plan for.`,
 		if err != nil {
 			return err
 		}
-		p, seen, err := makePlan(cmd, loaded.Config)
+		p, observed, err := makePlan(cmd, loaded.Config)
 		if err != nil {
 			return err
 		}
 		if err := output.Write(cmd.OutOrStdout(), *format, planResult(p)); err != nil {
 			return err
 		}
-		for _, name := range slices.Sorted(maps.Keys(seen.Nodes)) {
-			if fact := seen.Nodes[name]; fact.Err != "" {
+		for _, name := range slices.Sorted(maps.Keys(observed.Nodes)) {
+			if fact := observed.Nodes[name]; fact.Err != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "slotkeeper: member %s did not answer: %s\n", name, output.Printable(oneLine(withHint(fact.Err, fact.Hint))))
 			}
 		}
@@ -66,17 +66,17 @@ func makePlan(cmd *cobra.Command, c *config.Config) (plan.Plan, plan.Observation
 	if look.epoch == 0 {
 		fmt.Fprintln(cmd.ErrOrStderr(), "slotkeeper: no controller has led yet: this is the plan of the first one")
 	}
-	source, err := newMembers(c)
+	topology, err := readTopology(ctx, c)
 	if err != nil {
 		return plan.Plan{}, plan.Observation{}, err
 	}
-	loop := newController(c, source, nil, quietLogger(cmd.ErrOrStderr()))
+	loop := newController(c, seen(topology), nil, quietLogger(cmd.ErrOrStderr()))
 	defer loop.Close()
 	if err := loop.Begin(ctx, look); err != nil {
 		return plan.Plan{}, plan.Observation{}, err
 	}
-	p, seen := loop.Plan(ctx)
-	return p, seen, ctx.Err()
+	p, observed := loop.Plan(ctx)
+	return p, observed, ctx.Err()
 }
 
 // lookOn reads leader and ledger without leading. The embedded server of a

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slotkeeper/slotkeeper/cluster/etcd"
-	"github.com/slotkeeper/slotkeeper/cluster/static"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
 	"github.com/slotkeeper/slotkeeper/controller"
 	"github.com/slotkeeper/slotkeeper/controller/httpapi"
@@ -120,15 +119,16 @@ func (d *daemon) work(ctx context.Context, front *frontDoor, address string) (er
 	defer func() { err = errors.Join(err, st.Close()) }()
 	elect := &elector{client: st.client, name: d.config.Name, http: address}
 	defer elect.close()
-	source, err := newMembers(d.config)
+	from, err := openMembers(ctx, d.config, st.client)
 	if err != nil {
 		return err
 	}
-	loop := newController(d.config, source, elect, d.log)
+	defer from.close()
+	loop := newController(d.config, from.Source, elect, d.log)
 	front.open(loop)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return loop.Run(ctx) })
-	group.Go(func() error { d.reloads(ctx, loop, source); return nil })
+	group.Go(func() error { d.reloads(ctx, loop, from); return nil })
 	if st.server != nil {
 		group.Go(func() error { return embeddedEnd(ctx, st.server) })
 	}
@@ -172,7 +172,7 @@ func embeddedEnd(ctx context.Context, server *etcd.Server) error {
 }
 
 // reloads takes a new configuration at each SIGHUP, or keeps the old one.
-func (d *daemon) reloads(ctx context.Context, loop *controller.Controller, source *static.Source) {
+func (d *daemon) reloads(ctx context.Context, loop *controller.Controller, from *members) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -187,7 +187,7 @@ func (d *daemon) reloads(ctx context.Context, loop *controller.Controller, sourc
 			err = loaded.CheckFiles()
 		}
 		if err == nil {
-			err = source.Replace(loaded.Cluster.Members)
+			err = from.replace(loaded.Config)
 		}
 		if err != nil {
 			d.log.Error("reloading the configuration, the old one stays in force", "error", err)
@@ -218,6 +218,8 @@ func needRestart(old, fresh *config.Config) []string {
 	}{
 		{"scope", old.Scope == fresh.Scope},
 		{"name", old.Name == fresh.Name},
+		{"cluster.source", old.Cluster.Source == fresh.Cluster.Source},
+		{"cluster.patroni", old.Cluster.Patroni == fresh.Cluster.Patroni},
 		{"etcd", fmt.Sprint(old.Etcd) == fmt.Sprint(fresh.Etcd)},
 		{"postgres", old.Postgres == fresh.Postgres},
 		{"http", old.HTTP == fresh.HTTP},

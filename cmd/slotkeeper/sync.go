@@ -72,11 +72,12 @@ func syncOnce(cmd *cobra.Command, c *config.Config) (status.Status, error) {
 	if err != nil {
 		return status.Status{}, storeError(err, c)
 	}
-	source, err := newMembers(c)
+	from, err := openMembers(ctx, c, st.client)
 	if err != nil {
 		return status.Status{}, err
 	}
-	loop := newController(c, source, elect, log)
+	defer from.close()
+	loop := newController(c, from.Source, elect, log)
 	defer loop.Close()
 	if err := loop.Begin(ctx, t); err != nil {
 		return status.Status{}, err

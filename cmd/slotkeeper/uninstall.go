@@ -77,7 +77,10 @@ func (u *uninstaller) run(cmd *cobra.Command) error {
 	if err != nil {
 		return storeError(err, u.config)
 	}
-	peers := readAll(ctx, u.config)
+	peers, err := readAll(ctx, u.config)
+	if err != nil {
+		return err
+	}
 	defer closeAll(peers)
 	u.nodes(ctx, t, peers)
 	if u.code != exitOK {

@@ -95,7 +95,10 @@ func (v verification) exitCode() int {
 }
 
 func verifySlots(ctx context.Context, c *config.Config, names []string) (verification, error) {
-	peers := readAll(ctx, c)
+	peers, err := readAll(ctx, c)
+	if err != nil {
+		return verification{}, err
+	}
 	defer closeAll(peers)
 	p := primaryOf(peers, time.Now())
 	if p == nil {

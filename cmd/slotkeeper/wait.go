@@ -63,6 +63,9 @@ type waiter struct {
 // knownStandbys refuses a standby that the configuration does not have: it
 // would be waited for in vain.
 func (w *waiter) knownStandbys() error {
+	if w.config.Cluster.Source == config.SourcePatroni {
+		return nil // Patroni's members come and go
+	}
 	for _, name := range w.standbys {
 		known := false
 		for _, m := range w.config.Cluster.Members {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/slotkeeper/slotkeeper/cluster/static"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/output"
 	"github.com/slotkeeper/slotkeeper/controller"
@@ -35,15 +34,6 @@ func newLogger(c *config.Config, w io.Writer) hclog.Logger {
 // what deserves attention.
 func quietLogger(w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: "slotkeeper", Level: hclog.Error, Output: w})
-}
-
-// newMembers is the topology that the configuration names.
-func newMembers(c *config.Config) (*static.Source, error) {
-	source, err := static.New(c.Cluster.Members)
-	if err != nil {
-		return nil, exitf(exitUsage, "%s: cluster.members: %w", c.File, err)
-	}
-	return source, nil
 }
 
 // policy is what decisions depend on.

@@ -30,6 +30,10 @@ type Observation struct {
 	Members  []Member
 	Etcd     Etcd
 	Verdicts []plan.Verdict // the last ones published, none where none are known
+	// Manager is what Patroni says, nil where it is not the source of the members;
+	// Leader is then whom it has for leader.
+	Manager *cluster.Manager
+	Leader  cluster.Opt[string]
 }
 
 // Finding is something that deserves a look. SQL mends it, run by a superuser

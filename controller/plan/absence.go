@@ -13,6 +13,7 @@ import (
 // older, unless the standby itself is silent or shows that its mirror is gone.
 func (c *cycle) withoutPrimary() Plan {
 	c.condition(*c.lead.trouble)
+	c.managerConditions()
 	c.standbys = standbyNames(c.o, c.m, c.m.Primary)
 	names := map[string]bool{}
 	for p := range c.m.Pairs {

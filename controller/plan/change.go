@@ -6,7 +6,7 @@ import "github.com/slotkeeper/slotkeeper/cluster"
 // standby has replayed, if that is not behind the mirror.
 func (c *cycle) propose(pr *pair) {
 	t := pr.t
-	if pr.server || !c.canWrite(pr) || !t.located || t.held || pr.noRoom || pr.best < 0 || pr.drop != "" {
+	if pr.server || !c.canWrite(pr) || !t.located || t.held || pr.noRoom || pr.best < 0 || pr.drop != "" || c.rest(pr) {
 		return
 	}
 	if c.holdOn(pr.node).state == holdUnsettled {

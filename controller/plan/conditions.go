@@ -31,6 +31,9 @@ func (c *cycle) conditions() {
 	c.failoverConditions()
 	c.gateConditions()
 	c.idleConditions()
+	c.managerConditions()
+	c.droppedByPatroni()
+	c.vanishedMirrors()
 	ahead := c.mirrorsAhead()
 	for _, t := range c.slots {
 		c.slotConditions(t, ahead[t])
@@ -210,7 +213,9 @@ func dated(now time.Time, conds []Condition, before map[string]Condition) []Cond
 	return out
 }
 
-func isEvent(code string) bool { return code == CondSlotRecreated || code == CondMirrorReplaced }
+func isEvent(code string) bool {
+	return code == CondSlotRecreated || code == CondMirrorReplaced || code == CondMirrorVanished
+}
 
 // finishConditions adds what only the outcomes show.
 func (s *settling) finishConditions(o Observation, verdicts []Verdict) []Condition {

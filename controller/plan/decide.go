@@ -45,6 +45,7 @@ func Decide(now time.Time, p Policy, o Observation, m Memory) Plan {
 	c.index = index{slots: map[string]map[string]*cluster.Slot{}, holds: map[string]hold{}}
 	c.m.lead()
 	c.lead = findPrimary(o, c.m)
+	c.heedManager()
 	if c.lead.primary == "" {
 		return c.withoutPrimary()
 	}
@@ -54,6 +55,7 @@ func Decide(now time.Time, p Policy, o Observation, m Memory) Plan {
 	c.noteMembers()
 	c.noteReplays()
 	c.trackSlots()
+	c.noteAside()
 	c.settleGeneration()
 	c.coverSlots()
 	c.makePairs()

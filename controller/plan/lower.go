@@ -36,6 +36,9 @@ func (c *cycle) lowerPrimary() {
 	default:
 		return
 	}
+	if c.hold.state == holdMissing && !c.established() && c.still() != "" {
+		return // the first one is made with the first mirror
+	}
 	s.Wants = keepFirst(c.hold, s.Wants)
 	c.step(s)
 }
@@ -107,6 +110,9 @@ func (c *cycle) lowerStandby(node string) {
 	}
 	if own.state == holdGone && own.generation >= c.m.Generation {
 		return // it is dropped first: see dropUsedHold
+	}
+	if own.state == holdMissing && c.still() != "" {
+		return
 	}
 	s.Wants = keepFirst(own, s.Wants)
 	if primary := "lower/" + c.lead.primary; c.planned(primary) && (len(s.Wants) > 1 || older || own.broken()) {

@@ -14,7 +14,7 @@ func (c *cycle) markStep() {
 	for _, t := range c.slots {
 		unmarked := t.slot.Marker == nil
 		older := c.ours(t.slot) && (t.slot.Marker.Kind == cluster.MarkMirror || t.slot.Marker.Timeline != c.m.Timeline)
-		if (unmarked || older) && t.slot.Invalidated == "" && !t.slot.Synced {
+		if (unmarked || older) && t.slot.Invalidated == "" && !t.slot.Synced && !c.m.Aside[t.slot.Name] {
 			s.Names = append(s.Names, t.slot.Name)
 			s.Incarnations = append(s.Incarnations, t.slot.Incarnation)
 		}

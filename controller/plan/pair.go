@@ -52,7 +52,7 @@ func (c *cycle) newPair(t *tracked, node string) *pair {
 	}
 	pr.read = true
 	pr.there = c.slotOn(node, t.slot.Name)
-	if pr.server {
+	if pr.server || c.m.Aside[t.slot.Name] {
 		return pr
 	}
 	if pr.there != nil && c.isMirror(*pr.there) {

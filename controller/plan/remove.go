@@ -22,7 +22,7 @@ func (c *cycle) removable(s cluster.Slot) bool {
 // primary: what is not proven does not exist. It is made again from a new read.
 func (c *cycle) removal(pr *pair) {
 	m := pr.there
-	if m == nil || !c.removable(*m) || m.ActivePID != 0 || !c.canWrite(pr) {
+	if m == nil || !c.removable(*m) || m.ActivePID != 0 || !c.canWrite(pr) || c.still() != "" || c.m.Aside[m.Name] {
 		return
 	}
 	at, positioned := m.Position()
@@ -45,6 +45,9 @@ func (c *cycle) removal(pr *pair) {
 }
 
 func (c *cycle) dropStep(node string) {
+	if c.still() != "" {
+		return
+	}
 	var names []string
 	for _, s := range sortedSlots(c.o.Nodes[node].Value.Slots) {
 		if c.removable(s) && s.ActivePID == 0 && c.slotOn(c.lead.primary, s.Name) == nil && c.m.Slots[s.Name].AbsentReads >= absentReads {

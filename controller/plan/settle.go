@@ -174,7 +174,7 @@ func (s *settling) pairNote(pr *pair) PairNote {
 	}
 	v.Since = since(s.now, v, pr.note.Verdict)
 	v.ProofAge = proofAge(s.now, note.ProvenAt)
-	note.Verdict = v
+	note.Verdict, note.Dropped = v, pr.drop != ""
 	return note
 }
 

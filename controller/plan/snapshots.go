@@ -15,7 +15,7 @@ func WantSnapshots(p Policy, m Memory, slots []cluster.Slot) []cluster.LSN {
 	var want []cluster.LSN
 	for _, s := range slots {
 		pos, ok := s.Position()
-		if !ok || !p.Selected(s) || m.serverAlone(s) {
+		if !ok || !p.Selected(s) || m.serverAlone(s) || m.Aside[s.Name] {
 			continue
 		}
 		if _, have := snapshotOf(m.Kept[s.Name], pos.Restart, s.Incarnation); !have {
@@ -74,7 +74,7 @@ func WantWalks(now time.Time, p Policy, m Memory, slots []cluster.Slot, files ma
 	var want []WalkWanted
 	for _, s := range slots {
 		pos, ok := s.Position()
-		if !ok || !p.Selected(s) || len(files[pos.Restart]) > 0 || m.serverAlone(s) {
+		if !ok || !p.Selected(s) || len(files[pos.Restart]) > 0 || m.serverAlone(s) || m.Aside[s.Name] {
 			continue
 		}
 		if _, have := snapshotOf(m.Kept[s.Name], pos.Restart, s.Incarnation); have {

@@ -22,7 +22,7 @@ func (c *cycle) trackSlots() {
 			continue
 		}
 		t := c.track(s)
-		if !c.serverAlone(&t) {
+		if !c.aside(&t) {
 			c.keep(&t)
 		}
 		c.slots = append(c.slots, &t)

@@ -91,6 +91,8 @@ type Memory struct {
 	Standbys   map[string]NodeNote  `json:"standbys"`   // every member known, read or not
 	Conditions map[string]Condition `json:"conditions"` // by code and subject, for Since
 	RaisedAt   time.Time            `json:"raised_at"`
+	DoubtSince time.Time            `json:"-"`                   // since when Patroni's leader is another one than the node that takes writes
+	Aside      map[string]bool      `json:"-"`                   // slots that Patroni keeps itself
 	GateAt     map[string]time.Time `json:"-"`                   // when synchronized_standby_slots was last set per node
 	FencedAt   map[string]time.Time `json:"-"`                   // when the fence was last raised per node
 	Forgotten  map[string]bool      `json:"forgotten,omitempty"` // members that the operator gave up; cleared when they are read again
@@ -166,6 +168,7 @@ type PairNote struct {
 	Tried    Tried
 	Ahead    cluster.LSN // where the server's copy was seen beyond what the primary had reported by then
 	Touched  time.Time   // when a call last had the mirror in hand
+	Dropped  bool        // the last plan dropped what was there
 }
 
 // Tried is the last change of a pair that came to nothing: the same change is

@@ -20,7 +20,7 @@ func (c *cycle) walHold(node string) cluster.Opt[cluster.LSN] {
 	if at != nil && (!c.ours(*at) || at.Marker.Kind != cluster.MarkWAL) {
 		return cluster.None[cluster.LSN]()
 	}
-	if !want.OK {
+	if !want.OK || at == nil && c.still() != "" {
 		if at == nil {
 			return cluster.None[cluster.LSN]()
 		}

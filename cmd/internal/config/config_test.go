@@ -132,7 +132,7 @@ func TestMistakes(t *testing.T) {
 		"conninfo open quote":   {"scope: s\ncluster: {members: [{name: a, conninfo: \"host='h\"}]}\n", "cannot be read"},
 		"patroni, no etcd":      {"scope: s\ncluster: {source: patroni}\n", "etcd.endpoints: is empty, and cluster.source is patroni; name the etcd servers that Patroni uses"},
 		"patroni and members":   {"scope: s\netcd: {endpoints: [\"h:1\"]}\ncluster: {source: patroni, members: [{name: a, conninfo: host=h}]}\n", "cluster.members: is given, and cluster.source is patroni"},
-		"patroni":               {"scope: s\netcd: {endpoints: [\"h:1\"]}\ncluster: {source: patroni}\n", `cluster.source: "patroni" is not available in this version`},
+		"prefix of Patroni's":   {"scope: s\netcd: {endpoints: [\"h:1\"], prefix: /service}\ncluster: {source: patroni}\n", "etcd.prefix: is Patroni's namespace too"},
 		"scope with a slash":    {"scope: a/b\n", `"a/b" cannot be a name here`},
 		"scope turned around":   {"scope: \"a\\u202eb\"\n", `"a\u202eb" cannot be a name here`},
 		"key with a newline":    {minimal + "\"a\\nb\\e[31m\": 1\n", `s.yaml:3: "a\nb\x1b[31m": is not a key`},

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"strings"
 )
 
 // relations checks what no field can check alone. It runs only where every
@@ -40,19 +41,25 @@ type adder func(key, text, want string)
 func (l *Loaded) checkTopology(add adder) {
 	c := l.Config
 	if c.Cluster.Source == SourcePatroni {
-		switch {
-		case c.Etcd.Embedded():
+		if c.Etcd.Embedded() {
 			add("etcd.endpoints", "is empty, and cluster.source is patroni", "name the etcd servers that Patroni uses")
-		case len(c.Cluster.Members) > 0:
+		}
+		if len(c.Cluster.Members) > 0 {
 			add("cluster.members", "is given, and cluster.source is patroni", "take the members out, Patroni names them")
-		default:
-			add("cluster.source", `"patroni" is not available in this version`, "write static, and the nodes in cluster.members")
+		}
+		if folder(c.Cluster.Patroni.Namespace) == folder(c.Etcd.Prefix) {
+			add("etcd.prefix", "is Patroni's namespace too", "give slotkeeper's keys a place of their own")
 		}
 		return
 	}
 	if len(c.Cluster.Members) == 0 {
 		add("cluster.members", "is empty", `name the nodes: [{name: a, conninfo: "host=... port=..."}, ...]`)
 	}
+}
+
+// folder is a path of etcd with one slash between its parts.
+func folder(path string) string {
+	return strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' }), "/")
 }
 
 func (l *Loaded) checkTimes(add adder) {
