@@ -11,7 +11,7 @@ KILLS     ?= 100
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build extension test test-majors servers unit regress lint demo torture fuzz instrumented clean
+.PHONY: help setup build extension test test-majors test-all servers unit regress lint demo torture fuzz instrumented clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: setup build regress unit ## everything that CI runs: regression tests, Go 
 
 test-majors: setup build ## the same on MAJORS (13 17 18), with servers unpacked from Debian's other suites
 	test/majors.sh $(MAJORS)
+
+test-all: test ## everything, on 19 too; TABLE=README.md writes the table there; takes an hour or two
+	$(if $(TABLE),TABLE=$(TABLE)) test/majors.sh 13 15 17 18 19
 
 servers: setup ## what some Go tests start beside that server: 17 and 18, with the extension
 	@for major in 17 18; do \

@@ -1,62 +1,157 @@
 #!/bin/bash
 # Tests slotkeeper on servers of several majors of PostgreSQL, one after the other:
 #
-#     test/majors.sh [MAJOR...]
+#     [SHORT=1] [SUITES="..."] [TABLE=FILE] test/majors.sh [MAJOR...]
 #
 # without arguments 13, 17 and 18, which with Debian 12's own 15 (make test) are
-# those that CI tests. For each: the extension is built and installed into its
-# tree, then its regression suite and its tests on real servers, the Go tests of
-# nodes and pairs, and two failovers. Needs bin/slotkeeper (make build). SHORT=1, as
-# in CI, leaves out the extension's tests on pairs of servers and those of the lab.
+# those that CI tests. For each, the extension is built and installed, then come
 #
-# Goes on after a failure, prints a table at the end, and ends with 1 if anything
-# failed. What each step printed is left in .cache/majors-<major>-<step>.log.
+#     regress   the extension's regression suite
+#     servers   its tests on servers of its own, with faults, promotions, switchovers
+#     nodes     the Go tests of what is read and done on primaries and standbys
+#     cases     those of the cases by which people lost rows, with the controller at work
+#     fuzz      hostile calls, kills, promotions and rivals, in their short form
+#     lab       those of the lab in which the others run
+#     demo      ROUNDS (2) failovers under load
+#
+# Needs bin/slotkeeper (make build). SHORT=1, as in CI, leaves out servers, fuzz and
+# lab; SUITES runs only those that it names. A case of something that only later
+# majors have runs on the first of them that is tested (test/harness/major.go).
+#
+# Goes on after a failure, and ends with 1 if anything failed. What each suite
+# printed is left in .cache/majors-<version>-<suite>.log. TABLE=README.md writes what
+# came of it into the table there, between the marks; a row is one run of a major,
+# and rows of majors that were not run stay.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
+all=(regress servers nodes cases fuzz lab demo)
+suites=${SUITES:-${all[*]}}
+[ -z "${SHORT:-}" ] || suites="regress nodes cases demo"
 ROUNDS=${ROUNDS:-2}
 majors=("$@")
 [ ${#majors[@]} -gt 0 ] || majors=(13 17 18)
-table=()
+commit=$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
+declare -A rows
 failed=0
+TIMEFORMAT='%R %U %S'
 
-# step MAJOR NAME COMMAND...
-step() {
-    local major=$1 name=$2 log=".cache/majors-$1-$2.log" begun=$SECONDS result=ok
-    shift 2
-    mkdir -p .cache
-    if ! "$@" >"$log" 2>&1; then
-        result=FAILED
-        failed=1
-        tail -n 40 "$log"
+for suite in $suites; do
+    case " ${all[*]} " in *" $suite "*) ;; *)
+        echo "majors: there is no suite \"$suite\"; they are: ${all[*]}" >&2
+        exit 2
+        ;;
+    esac
+done
+
+# server MAJOR prints the folder of its programs: this machine's own, or one unpacked
+server() {
+    local own=/usr/lib/postgresql/$1/bin
+    if [ -x "$own/postgres" ] && [ -d "$("$own/pg_config" --includedir-server 2>/dev/null)" ]; then
+        echo "$own"
+    else
+        test/servers.sh "$1" | tail -n 1 | xargs -r realpath
     fi
-    printf '%-4s %-10s %-6s %4d s\n' "$major" "$name" "$result" $((SECONDS - begun))
-    table+=("$(printf '| %-5s | %-10s | %-6s |' "$major" "$name" "$result")")
+}
+
+gotest() { go test -count=1 -v -timeout 40m "$@"; }
+
+suite() { # suite NAME: runs it
+    case $1 in
+        build) "${make[@]}" install ;;
+        regress) "${make[@]}" check-regress ;;
+        servers) "${make[@]}" check-servers ;;
+        nodes) gotest ./test/nodes ./cluster/postgres ;;
+        cases) gotest ./test/cases ;;
+        fuzz) gotest ./test/fuzz ;;
+        lab) gotest ./cluster/lab ;;
+        demo) bin/slotkeeper demo --rounds "$ROUNDS" ;;
+    esac
+}
+
+# passed NAME LOG: how much of it there was
+passed() {
+    case $1 in
+        regress) grep -oE 'All [0-9]+ tests passed' "$2" | grep -oE '[0-9]+' ;;
+        servers) grep -cE '^# .*/t/[0-9]' "$2" ;;
+        demo) echo "$ROUNDS" ;;
+        *) grep -c '^--- PASS' "$2" ;;
+    esac
+}
+
+# step VERSION NAME: runs a suite and says what came of it; $cell is that for the table
+step() {
+    local version=$1 name=$2 log=".cache/majors-$1-$2.log" result=ok times
+    mkdir -p .cache
+    times=$({ time suite "$name" >"$log" 2>&1; } 2>&1) || result=FAILED
+    cell="$(passed "$name" "$log")"
+    if [ "$result" = FAILED ]; then
+        failed=1
+        cell="**failed**"
+        grep -A 30 -E '^ *--- FAIL|^panic:' "$log" | head -n 200 || tail -n 40 "$log"
+    fi
+    # shellcheck disable=SC2086 # three numbers
+    printf '%-6s %-8s %-6s %6.0f s, %6.0f s of CPU\n' "$version" "$name" "$result" $(awk '{print $1, $2 + $3}' <<<"$times")
     [ "$result" = ok ]
 }
 
-for major in "${majors[@]}"; do
-    bin=$(test/servers.sh "$major" | tail -n 1)
+test_major() {
+    local bin version row name
+    rows[$1]="| $1 |$(printf ' not run |%.0s' "${all[@]}" commit)"
+    bin=$(server "$1")
     if [ -z "$bin" ]; then
         failed=1
-        table+=("$(printf '| %-5s | %-10s | %-6s |' "$major" server FAILED)")
-        continue
+        return
     fi
-    bin=$(realpath "$bin")
     version=$("$bin/postgres" --version | sed -E 's/^postgres \(PostgreSQL\) ([^ ]+).*/\1/')
-    export SLOTKEEPER_MAJOR=$major
-    export "SLOTKEEPER_PG$major=$bin"
+    export "SLOTKEEPER_MAJOR=$1" "SLOTKEEPER_TEST_MAJOR=$1" "SLOTKEEPER_PG$1=$bin"
     make=(make -C extension "PG_CONFIG=$bin/pg_config" with_llvm=no)
-    step "$version" build "${make[@]}" install || continue
-    step "$version" regress "${make[@]}" check-regress
-    [ -n "${SHORT:-}" ] || step "$version" servers "${make[@]}" check-servers
-    step "$version" pairs go test -count=1 -timeout 20m ./test/nodes ./cluster/postgres
-    [ -n "${SHORT:-}" ] || step "$version" lab go test -count=1 -timeout 20m ./cluster/lab
-    step "$version" demo bin/slotkeeper demo --rounds "$ROUNDS"
-done
+    step "$version" build || return
+    row="| $version |"
+    for name in "${all[@]}"; do
+        cell="not run"
+        case " $suites " in *" $name "*) step "$version" "$name" ;; esac
+        row+=" $cell |"
+    done
+    rows[$1]="$row $commit |"
+}
 
+marks=("<!-- majors: begin -->" "<!-- majors: end -->")
+
+# table OLD prints the table, with rows of OLD for majors that were not run
+table() {
+    local major
+    echo "| PostgreSQL | $(sed 's/ / | /g' <<<"${all[*]}") | commit |"
+    echo "|---|$(printf -- '---|%.0s' "${all[@]}" commit)"
+    for major in 13 14 15 16 17 18 19; do
+        case $major in
+            14 | 16) echo "| $major | written for, not compiled here$(printf ' |%.0s' "${all[@]}" commit)" ;;
+            *) if [ -n "${rows[$major]:-}" ]; then echo "${rows[$major]}"; else grep -E "^\| $major\b" "$1" || true; fi ;;
+        esac
+    done
+}
+
+# write FILE: the table between the marks, all else as it is
+write() {
+    local old new
+    grep -qF "${marks[0]}" "$1" && grep -qF "${marks[1]}" "$1" || {
+        echo "majors: $1 has no marks to write a table between: ${marks[*]}" >&2
+        return 1
+    }
+    old=$(mktemp)
+    new=$(mktemp)
+    sed -n "/${marks[0]}/,/${marks[1]}/p" "$1" >"$old"
+    {
+        sed "/${marks[0]}/q" "$1"
+        table "$old"
+        sed -n "/${marks[1]}/,\$p" "$1"
+    } >"$new"
+    cat "$new" >"$1"
+    rm "$old" "$new"
+}
+
+for major in "${majors[@]}"; do test_major "$major"; done
 echo
-echo "| major | suite      | result |"
-echo "|-------|------------|--------|"
-printf '%s\n' "${table[@]}"
+table /dev/null
+if [ -n "${TABLE:-}" ]; then write "$TABLE" || failed=1; fi
 exit $failed

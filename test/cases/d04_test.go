@@ -43,7 +43,7 @@ func TestD04MessageBeforeConsistent(t *testing.T) {
 // phases after it, and would send the COMMIT PREPARED of nothing.
 func TestD04PrepareBeforeConsistent(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Settings: harness.Still()})
+	s := harness.New(t, harness.Options{Major: harness.TwoPhase(t), Settings: harness.Still()})
 	s.Exec(s.A, "CREATE TABLE t (who text)")
 	s.Still(s.A)
 	s.Exec(s.A, "SELECT pg_create_logical_replication_slot('cdc', 'test_decoding', false, true)")

@@ -59,18 +59,16 @@ func TestD07Killed(t *testing.T) {
 		for i := range 6 {
 			slots = append(slots, fmt.Sprintf("r%d_%d", round, i))
 		}
-		s.Wait("the controller on b", func() (bool, string) { return len(s.Workers(s.B)) > 0, "it has no session" })
+		s.Wait("the controller on b", func() (bool, string) { return s.HasWorkers(s.B), "it has no session" })
 		s.FreezeDaemon()
 		s.Logical(s.A, slots...)
 		s.OK(s.B.WaitCatchup(s.Ctx, s.A))
-		workers := s.Workers(s.B)
+		watcher := s.Session(s.B) // before: the kill shall not wait for one to begin
 		s.Crash(s.B, func() {
 			s.ThawDaemon()
 			s.Appears(filepath.Join(s.B.DataDir(), "pg_replslot", slots[rand.IntN(len(slots))]))
 			time.Sleep(rand.N(window)) // somewhere in the making
-			for _, pid := range workers {
-				s.Kill9(pid)
-			}
+			watcher.KillWorkers()
 			s.FreezeDaemon()
 		})
 		if bad := s.Rows(s.B, half); len(bad) > 0 {

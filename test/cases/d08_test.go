@@ -18,7 +18,7 @@ func TestD08DropDatabase(t *testing.T) {
 	started := s.Text(s.B, "SELECT pg_postmaster_start_time()")
 	made := 0
 	for round := range 20 {
-		s.Exec(s.A, "CREATE DATABASE d STRATEGY wal_log")
+		s.Exec(s.A, "CREATE DATABASE d")
 		db := s.A.DB("d")
 		s.OK(db.Exec(s.Ctx, "SELECT pg_create_logical_replication_slot('d' || i, 'test_decoding') FROM generate_series(1, 3) i"))
 		// From the moment when the first one is there, the others are being made.

@@ -85,7 +85,7 @@ func (v *view) one() call {
 	if v.rand.IntN(3) == 0 {
 		names = append(names, v.seen(v.names, "nobody"))
 	}
-	switch v.rand.IntN(14) {
+	switch v.rand.IntN(15) {
 	case 0:
 		return v.raise()
 	case 1:
@@ -112,6 +112,8 @@ func (v *view) one() call {
 		return call{"snapshot", []arg{plain(anLSN, lit(v.seen(v.lsns, "0/1000028")))}}
 	case 12:
 		return call{pick(v.rand, "node", "slots"), nil}
+	case 13:
+		return v.wait()
 	}
 	if len(v.originals) == 0 {
 		return call{"node", nil}
@@ -121,6 +123,9 @@ func (v *view) one() call {
 
 // wrapped puts a call where callers put one.
 func (v *view) wrapped(c call) string {
+	if c.function == waits {
+		return v.wrappedWait(c)
+	}
 	sql := c.sql()
 	switch v.rand.IntN(30) {
 	case 0:

@@ -43,6 +43,14 @@ func TestHostileCalls(t *testing.T) {
 	g.OK(background.Wait())
 
 	count.report(t)
+	for _, name := range g.Rows(g.primary, "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'slotkeeper'::regnamespace") {
+		if count.calls[name] == 0 {
+			t.Errorf("nothing has called slotkeeper.%s", name)
+		}
+	}
+	if count.codes["token"] == 0 {
+		t.Error("no wait has ended in a token")
+	}
 	for _, was := range before {
 		var pids []uint32
 		for _, w := range workers {

@@ -26,14 +26,16 @@ const (
 	aTimeline
 	aGeneration
 	aMaxBytes
+	aToken
+	aTimeout
 )
 
 // values makes arguments: of what the servers hold now, or hostile ones.
 type values struct {
 	rand *rand.Rand
 	// What was seen on the servers, as texts without quotes.
-	names, lsns, xids, incarnations, snapshots, resumes []string
-	databases                                           []string
+	names, lsns, xids, incarnations, snapshots, resumes, tokens []string
+	databases                                                   []string
 }
 
 func lit(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
@@ -72,6 +74,10 @@ func (v *values) hostile(k kind) string {
 		return v.resume()
 	case aText:
 		return lit(pick(v.rand, "", "fuzz", "a\nb", "größe", "k=v", strings.Repeat("x", 255), strings.Repeat("x", 256), "\x7f", "other"))
+	case aToken:
+		return lit(v.token())
+	case aTimeout:
+		return lit(v.timeout()) + "::interval"
 	case anEpoch, aGeneration, aMaxBytes:
 		return pick(v.rand, "0", "-1", "1", "2", "9223372036854775807", "-9223372036854775808", "9223372036854775806", "4294967296")
 	case aSystemID:

@@ -83,6 +83,7 @@ type worker struct {
 	tally         *tally
 	conn, other   *pgx.Conn
 	resumes       []string
+	tokens        []string
 }
 
 func (w *worker) connect(ctx context.Context) (err error) {
@@ -103,10 +104,14 @@ func (w *worker) close(ctx context.Context) {
 
 // do runs one text and gives its codes, "error SQLSTATE" for one that failed.
 func (w *worker) do(ctx context.Context, function, sql string) ([]string, error) {
-	results, err := w.conn.PgConn().Exec(ctx, sql).ReadAll()
+	results, err := w.exec(ctx, function, sql)
 	var codes []string
 	for _, result := range results {
 		for _, row := range result.Rows {
+			if function == waits {
+				codes = append(codes, "token")
+				w.tokens = append(w.tokens[max(0, len(w.tokens)-5):], string(row[0]))
+			}
 			if len(row) != 3 {
 				continue // of a call in another form
 			}
@@ -151,7 +156,7 @@ func (w *worker) run(ctx context.Context, n int) error {
 				return err
 			}
 		}
-		v.resumes = w.resumes
+		v.resumes, v.tokens = w.resumes, w.tokens
 		c := v.one()
 		if w.rand.IntN(4) > 0 {
 			c = c.broken(&v.values)

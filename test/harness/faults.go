@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
@@ -76,12 +78,14 @@ func (s *Scene) Crash(n *lab.Node, kill func()) {
 	s.Answers(n)
 }
 
-// Kill9 kills one process, unless it has ended.
-func (s *Scene) Kill9(pid int) {
+// Kill9 kills one process; false where it has ended.
+func (s *Scene) Kill9(pid int) bool {
 	s.T.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+	err := syscall.Kill(pid, syscall.SIGKILL)
+	if !errors.Is(err, syscall.ESRCH) {
 		s.OK(err)
 	}
+	return err == nil
 }
 
 // Answers waits until a server, recovering from a crash, takes connections.
@@ -94,16 +98,29 @@ func (s *Scene) Answers(n *lab.Node) {
 	})
 }
 
-// Workers are the controller's backends on a node.
-func (s *Scene) Workers(n *lab.Node) []int {
+const workers = "SELECT pid FROM pg_stat_activity WHERE usename = '" + lab.RoleName + "'"
+
+// HasWorkers reports whether the controller has a session on a node.
+func (s *Scene) HasWorkers(n *lab.Node) bool {
 	s.T.Helper()
-	var pids []int
-	for _, text := range s.Rows(n, "SELECT pid::text FROM pg_stat_activity WHERE usename = '"+lab.RoleName+"'") {
-		pid, err := strconv.Atoi(text)
-		s.OK(err)
-		pids = append(pids, pid)
-	}
-	return pids
+	return s.Text(n, "EXISTS ("+workers+")") == "true"
+}
+
+// KillWorkers kills (SIGKILL) the controller's backends on the session's node, one
+// at least: those of now, for a controller that was frozen may have given up others.
+func (e *Session) KillWorkers() {
+	e.scene.T.Helper()
+	killed := false
+	e.scene.Wait("a worker to kill", func() (bool, string) {
+		rows, err := e.conn.Query(e.scene.Ctx, workers)
+		e.scene.OK(err)
+		pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		e.scene.OK(err)
+		for _, pid := range pids {
+			killed = e.scene.Kill9(pid) || killed
+		}
+		return killed, "there is none"
+	})
 }
 
 // Appears waits until a file is there, and looks all the time.

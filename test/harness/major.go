@@ -33,6 +33,13 @@ func ServerSync(t *testing.T) int {
 	return max(Major(t), 17)
 }
 
+// TwoPhase is the same for two-phase slots, which 14 and later have; there is no
+// server of 14 to test on.
+func TwoPhase(t *testing.T) int {
+	t.Helper()
+	return max(Major(t), 15)
+}
+
 // binDir is the folder of a server's programs, 0 for the major that the tests run on.
 func binDir(t *testing.T, major int) string {
 	t.Helper()

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"strings"
 
+	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
@@ -39,6 +42,19 @@ func (s *Scene) Lost(n *lab.Node, slot string) {
 		state := s.Text(n, fmt.Sprintf("SELECT max(wal_status) FROM pg_replication_slots WHERE slot_name = '%s'", slot))
 		return state == "lost", "its wal_status is " + state
 	})
+}
+
+// Record tells the record of WAL that begins at an LSN of a node's first timeline,
+// as pg_waldump does.
+func (s *Scene) Record(n *lab.Node, at cluster.LSN) string {
+	s.T.Helper()
+	cmd := exec.CommandContext(s.Ctx, filepath.Join(s.Lab.BinDir(), "pg_waldump"),
+		"--path", filepath.Join(n.DataDir(), "pg_wal"), "--start", at.String(), "--limit", "1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.T.Fatalf("reading the record at %s on %s: %v: %s", at, n.Name(), err, out)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // Metrics gives the samples of the controller that hold each of these texts.
