@@ -10,7 +10,7 @@
 #     servers   its tests on servers of its own, with faults, promotions, switchovers
 #     nodes     the Go tests of what is read and done on primaries and standbys
 #     cases     those of the cases by which people lost rows, with the controller at work
-#     fuzz      hostile calls, kills, promotions and rivals, in their short form
+#     fuzz      hostile calls, kills, promotions and rivals, in their short form (SLOTKEEPER_FUZZ_CALLS: more)
 #     lab       those of the lab in which the others run
 #     demo      ROUNDS (2) failovers under load
 #
@@ -54,7 +54,8 @@ server() {
     fi
 }
 
-gotest() { go test -count=1 -v -timeout 40m "$@"; }
+# Most of these tests wait most of the time: more of them at once than processors.
+gotest() { go test -count=1 -v -parallel 4 -timeout 40m "$@"; }
 
 suite() { # suite NAME: runs it
     case $1 in
