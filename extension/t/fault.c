@@ -2,7 +2,8 @@
  * fault.c
  *		For tests: a disk that is full for some files. Preloaded into a server;
  *		creating or renaming onto a path that ends with the text in the file that
- *		$FAULT names fails with ENOSPC.
+ *		$FAULT names fails with ENOSPC. With a ! before that text it hangs there,
+ *		and the process leaves its id in the file whose name has .pid after that.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,23 +14,45 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+static void
+hang(const char *name)
+{
+	char		path[1024];
+	FILE	   *file;
+
+	snprintf(path, sizeof(path), "%s.pid", name);
+	if ((file = fopen(path, "w")) != NULL)
+	{
+		fprintf(file, "%d\n", getpid());
+		fclose(file);
+	}
+	for (;;)
+		pause();
+}
 
 static int
 is_full_for(const char *path)
 {
 	const char *name = getenv("FAULT");
-	char		suffix[256];
+	char		line[256];
+	const char *suffix = line;
 	FILE	   *file = name ? fopen(name, "r") : NULL;
 	size_t		len;
 
 	if (file == NULL)
 		return 0;
-	if (fgets(suffix, sizeof(suffix), file) == NULL)
-		suffix[0] = '\0';
+	if (fgets(line, sizeof(line), file) == NULL)
+		line[0] = '\0';
 	fclose(file);
+	if (line[0] == '!')
+		suffix++;
 	len = strcspn(suffix, "\n");
 	if (len == 0 || strlen(path) < len || strncmp(path + strlen(path) - len, suffix, len) != 0)
 		return 0;
+	if (suffix != line)
+		hang(name);
 	errno = ENOSPC;
 	return 1;
 }

@@ -4,14 +4,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
-// Disk is a node's disk that can be full for some files.
+// Disk is a node's disk that can be full for some files, or hang.
 type Disk struct {
 	scene *Scene
-	node  string // the file in which its server reads what it is full for
+	node  *lab.Node
+	fault string // the file in which its server reads what it is full for
 }
 
 // FaultyDisk gives a node such a disk, by a library that its server loads before
@@ -25,9 +28,9 @@ func (s *Scene) FaultyDisk(n *lab.Node) *Disk {
 	if out, err := exec.CommandContext(s.Ctx, "cc", "-shared", "-fPIC", "-o", library, source, "-ldl").CombinedOutput(); err != nil {
 		s.T.Fatalf("compiling %s: %v\n%s", source, err, out)
 	}
-	d := &Disk{scene: s, node: filepath.Join(s.Lab.Dir(), n.Name()+".fault")}
+	d := &Disk{scene: s, node: n, fault: filepath.Join(n.DataDir(), "fault")}
 	d.FullFor("")
-	n.Env("LD_PRELOAD="+library, "FAULT="+d.node)
+	n.Env("LD_PRELOAD="+library, "FAULT="+d.fault)
 	s.OK(n.Restart(s.Ctx))
 	s.OK(n.WaitStreaming(s.Ctx))
 	return d
@@ -37,5 +40,22 @@ func (s *Scene) FaultyDisk(n *lab.Node) *Disk {
 // for none.
 func (d *Disk) FullFor(suffix string) {
 	d.scene.T.Helper()
-	d.scene.OK(os.WriteFile(d.node, []byte(suffix), 0o644))
+	d.scene.OK(os.WriteFile(d.fault, []byte(suffix), 0o644))
+}
+
+// HangFor has the first process hang that would make such a file, and gives its
+// id, when it does. From then on the disk is as it should be for all others.
+func (d *Disk) HangFor(suffix string, meanwhile func()) (pid int) {
+	d.scene.T.Helper()
+	d.FullFor("!" + suffix)
+	meanwhile()
+	d.scene.Wait("a process on "+d.node.Name()+" to make "+suffix, func() (bool, string) {
+		text, _ := os.ReadFile(d.fault + ".pid") // not there yet, or half written
+		var err error
+		pid, err = strconv.Atoi(strings.TrimSuffix(string(text), "\n"))
+		return err == nil && strings.HasSuffix(string(text), "\n"), "none does"
+	})
+	d.FullFor("")
+	d.scene.OK(os.Remove(d.fault + ".pid"))
+	return pid
 }

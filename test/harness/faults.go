@@ -3,12 +3,8 @@ package harness
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"syscall"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
@@ -78,14 +74,12 @@ func (s *Scene) Crash(n *lab.Node, kill func()) {
 	s.Answers(n)
 }
 
-// Kill9 kills one process; false where it has ended.
-func (s *Scene) Kill9(pid int) bool {
+// Kill9 kills one process, unless it has ended.
+func (s *Scene) Kill9(pid int) {
 	s.T.Helper()
-	err := syscall.Kill(pid, syscall.SIGKILL)
-	if !errors.Is(err, syscall.ESRCH) {
+	if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 		s.OK(err)
 	}
-	return err == nil
 }
 
 // Answers waits until a server, recovering from a crash, takes connections.
@@ -96,42 +90,4 @@ func (s *Scene) Answers(n *lab.Node) {
 		err := n.QueryRow(s.Ctx, "SELECT 1").Scan(&one)
 		return err == nil, fmt.Sprint(err)
 	})
-}
-
-const workers = "SELECT pid FROM pg_stat_activity WHERE usename = '" + lab.RoleName + "'"
-
-// HasWorkers reports whether the controller has a session on a node.
-func (s *Scene) HasWorkers(n *lab.Node) bool {
-	s.T.Helper()
-	return s.Text(n, "EXISTS ("+workers+")") == "true"
-}
-
-// KillWorkers kills (SIGKILL) the controller's backends on the session's node, one
-// at least: those of now, for a controller that was frozen may have given up others.
-func (e *Session) KillWorkers() {
-	e.scene.T.Helper()
-	killed := false
-	e.scene.Wait("a worker to kill", func() (bool, string) {
-		rows, err := e.conn.Query(e.scene.Ctx, workers)
-		e.scene.OK(err)
-		pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
-		e.scene.OK(err)
-		for _, pid := range pids {
-			killed = e.scene.Kill9(pid) || killed
-		}
-		return killed, "there is none"
-	})
-}
-
-// Appears waits until a file is there, and looks all the time.
-func (s *Scene) Appears(path string) {
-	s.T.Helper()
-	for deadline := time.Now().Add(Patience); ; {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.T.Fatalf("%s does not appear", path)
-		}
-	}
 }

@@ -25,9 +25,13 @@ func Still() map[string]string {
 // running transactions every 15 s. From here on only CHECKPOINT does.
 func (s *Scene) Still(n *lab.Node) {
 	s.T.Helper()
-	pid, err := strconv.Atoi(s.Text(n, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'"))
-	s.OK(err)
-	s.OK(syscall.Kill(pid, syscall.SIGSTOP))
+	s.OK(syscall.Kill(s.Background(n, "background writer"), syscall.SIGSTOP))
+}
+
+// Moving ends that; without it a server cannot be stopped in order.
+func (s *Scene) Moving(n *lab.Node) {
+	s.T.Helper()
+	s.OK(syscall.Kill(s.Background(n, "background writer"), syscall.SIGCONT))
 }
 
 // Session is a session of the superuser that stays open over several statements.
