@@ -15,24 +15,24 @@
 #     demo      ROUNDS (2) failovers under load
 #
 # Needs bin/slotkeeper (make build). SHORT=1, as in CI, leaves out servers, fuzz and
-# lab; SUITES runs only those that it names. A case of something that only later
-# majors have runs on the first of them that is tested (test/harness/major.go).
+# lab, and cases between the oldest and the newest of those majors; SUITES runs only
+# those that it names. A case of something that only later majors have runs on the
+# first of them that is tested (test/harness/major.go), so nothing is skipped.
 #
 # Goes on after a failure, and ends with 1 if anything failed. What each suite
 # printed is left in .cache/majors-<version>-<suite>.log. TABLE=README.md writes what
-# came of it into the table there, between the marks; a row is one run of a major,
-# and rows of majors that were not run stay.
+# came of it into the table there, between the marks, after each major: how many
+# tests passed, at which commit. What was not run keeps what stands there.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 all=(regress servers nodes cases fuzz lab demo)
 suites=${SUITES:-${all[*]}}
-[ -z "${SHORT:-}" ] || suites="regress nodes cases demo"
 ROUNDS=${ROUNDS:-2}
 majors=("$@")
 [ ${#majors[@]} -gt 0 ] || majors=(13 17 18)
 commit=$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
-declare -A rows
+declare -A versions cells
 failed=0
 TIMEFORMAT='%R %U %S'
 
@@ -80,15 +80,16 @@ passed() {
     esac
 }
 
-# step VERSION NAME: runs a suite and says what came of it; $cell is that for the table
+# step MAJOR NAME: runs a suite and says what came of it
 step() {
-    local version=$1 name=$2 log=".cache/majors-$1-$2.log" result=ok times
+    local major=$1 name=$2 version=${versions[$1]} result=ok log times
+    log=".cache/majors-$version-$name.log"
     mkdir -p .cache
     times=$({ time suite "$name" >"$log" 2>&1; } 2>&1) || result=FAILED
-    cell="$(passed "$name" "$log")"
+    cells[$major:$name]="$(passed "$name" "$log") @$commit"
     if [ "$result" = FAILED ]; then
         failed=1
-        cell="**failed**"
+        cells[$major:$name]="**failed** @$commit"
         grep -A 30 -E '^ *--- FAIL|^panic:' "$log" | head -n 200 || tail -n 40 "$log"
     fi
     # shellcheck disable=SC2086 # three numbers
@@ -96,39 +97,51 @@ step() {
     [ "$result" = ok ]
 }
 
+# wanted MAJOR prints the suites to run on it
+wanted() {
+    local suite
+    if [ -z "${SHORT:-}" ]; then
+        echo "$suites"
+        return
+    fi
+    for suite in regress nodes cases demo; do
+        if [ "$suite" != cases ] || [ "$1" = "${majors[0]}" ] || [ "$1" = "${majors[-1]}" ]; then echo "$suite"; fi
+    done
+}
+
 test_major() {
-    local bin version row name
-    rows[$1]="| $1 |$(printf ' not run |%.0s' "${all[@]}" commit)"
+    local bin name
     bin=$(server "$1")
     if [ -z "$bin" ]; then
         failed=1
         return
     fi
-    version=$("$bin/postgres" --version | sed -E 's/^postgres \(PostgreSQL\) ([^ ]+).*/\1/')
+    versions[$1]=$("$bin/postgres" --version | sed -E 's/^postgres \(PostgreSQL\) ([^ ]+).*/\1/')
     export "SLOTKEEPER_MAJOR=$1" "SLOTKEEPER_TEST_MAJOR=$1" "SLOTKEEPER_PG$1=$bin"
     make=(make -C extension "PG_CONFIG=$bin/pg_config" with_llvm=no)
-    step "$version" build || return
-    row="| $version |"
-    for name in "${all[@]}"; do
-        cell="not run"
-        case " $suites " in *" $name "*) step "$version" "$name" ;; esac
-        row+=" $cell |"
-    done
-    rows[$1]="$row $commit |"
+    step "$1" build || return
+    for name in $(wanted "$1"); do step "$1" "$name"; done
 }
 
 marks=("<!-- majors: begin -->" "<!-- majors: end -->")
 
-# table OLD prints the table, with rows of OLD for majors that were not run
+# table OLD prints the table; OLD is the one that stood there
 table() {
-    local major
-    echo "| PostgreSQL | $(sed 's/ / | /g' <<<"${all[*]}") | commit |"
-    echo "|---|$(printf -- '---|%.0s' "${all[@]}" commit)"
+    local major i
+    local -a old
+    echo "| PostgreSQL | $(sed 's/ / | /g' <<<"${all[*]}") |"
+    echo "|---|$(printf -- '---|%.0s' "${all[@]}")"
     for major in 13 14 15 16 17 18 19; do
-        case $major in
-            14 | 16) echo "| $major | written for, not compiled here$(printf ' |%.0s' "${all[@]}" commit)" ;;
-            *) if [ -n "${rows[$major]:-}" ]; then echo "${rows[$major]}"; else grep -E "^\| $major\b" "$1" || true; fi ;;
-        esac
+        IFS='|' read -ra old < <(grep -E "^\| $major\b" "$1")
+        printf '| %s |' "${versions[$major]:-$(xargs <<<"${old[1]:-$major}")}"
+        for i in "${!all[@]}"; do
+            case $major:$i in
+                14:0 | 16:0) printf ' written for, not compiled here |' ;;
+                14:* | 16:*) printf ' |' ;;
+                *) printf ' %s |' "${cells[$major:${all[i]}]:-$(xargs <<<"${old[i + 2]:-not run}")}" ;;
+            esac
+        done
+        echo
     done
 }
 
@@ -151,8 +164,10 @@ write() {
     rm "$old" "$new"
 }
 
-for major in "${majors[@]}"; do test_major "$major"; done
+for major in "${majors[@]}"; do
+    test_major "$major"
+    if [ -n "${TABLE:-}" ]; then write "$TABLE" || failed=1; fi
+done
 echo
 table /dev/null
-if [ -n "${TABLE:-}" ]; then write "$TABLE" || failed=1; fi
 exit $failed

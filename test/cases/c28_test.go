@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
@@ -42,6 +43,7 @@ func TestC28SlotsOfOthers(t *testing.T) {
 	s.Wait("the consumer to stream", func() (bool, string) { return activePID(s, primary, "their_live") != "", "it does not" })
 	backup := program(s, standby, "pg_basebackup", "--pgdata="+filepath.Join(t.TempDir(), "copy"), "--wal-method=stream", "--max-rate=3M", "--checkpoint=fast")
 	s.Wait("the base backup to have its slot", func() (bool, string) { return len(backupSlots(s, standby)) == 1, "it has none" })
+	s.OK(backup.Process.Signal(syscall.SIGSTOP)) // else it might end before there is anything to see
 	theirs := []string{"same_name", "their_left", "their_physical", "their_temporary"}
 	before := everything(s, standby, theirs)
 	backups := backupSlots(s, standby)
@@ -56,6 +58,7 @@ func TestC28SlotsOfOthers(t *testing.T) {
 	if !slices.Equal(backupSlots(s, standby), backups) {
 		t.Error("the base backup's slot is gone, or it has ended too early to show anything")
 	}
+	s.OK(backup.Process.Signal(syscall.SIGCONT))
 	s.OK(backup.Wait())
 	s.Same(everything(s, standby, theirs), before)
 	unspoken(s, append(backups, "their_left", "their_physical", "their_temporary", "their_live", standby.SlotName()))
