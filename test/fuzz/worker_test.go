@@ -108,7 +108,7 @@ func (w *worker) do(ctx context.Context, function, sql string) ([]string, error)
 	var codes []string
 	for _, result := range results {
 		for _, row := range result.Rows {
-			if function == waits {
+			if result.CommandTag.String() == "CALL" {
 				codes = append(codes, "token")
 				w.tokens = append(w.tokens[max(0, len(w.tokens)-5):], string(row[0]))
 			}
