@@ -80,7 +80,7 @@ var mayImport = []struct {
 	{"primary", []string{"cluster", "cluster/postgres"}},
 	{"standby", []string{"cluster", "cluster/postgres"}},
 	{"controller/plan", []string{"cluster"}},
-	{"controller/gate", []string{"cluster", "controller/plan"}},
+	{"controller/gate", []string{"cluster", "controller/plan", "controller/status"}},
 	{"controller/doctor", []string{"cluster", "controller/plan"}},
 	{"controller/status", []string{"cluster", "controller/plan"}},
 	{"controller/httpapi", []string{"cluster", "controller/plan", "controller/status"}},
