@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -41,8 +40,10 @@ allows, and says so.`,
 		if *node == "" {
 			return usagef(cmd, "--node is missing: the name of the member that would be promoted")
 		}
+		stderr := cmd.ErrOrStderr()
+		cmd.SetErr(io.Discard) // the answer is one line; warnings are for other commands
 		answer := askGate(cmd, *node, time.Now())
-		sayAnswer(os.Stderr, cmd.ErrOrStderr(), answer.Line)
+		sayAnswer(stderr, answer.Line)
 		if !answer.Allow {
 			return quiet(exitNotSafe)
 		}
@@ -53,7 +54,7 @@ allows, and says so.`,
 
 // sayAnswer prints the one line. A full disk or a closed pipe must not change the
 // answer, and one that blocks must not hold it up.
-func sayAnswer(_ *os.File, w io.Writer, line string) {
+func sayAnswer(w io.Writer, line string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -134,7 +134,7 @@ func (g *gateKeeper) readLedger(ctx context.Context) (gate.Ledger, error) {
 	g.mu.Lock()
 	g.store = s
 	g.mu.Unlock()
-	parts, err := loadLedger(ctx, s.client)
+	parts, err := loadLedger(ctx, s.client.Ledger())
 	if err != nil {
 		return gate.Ledger{}, err
 	}

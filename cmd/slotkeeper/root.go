@@ -97,6 +97,7 @@ var commands = []func() *cobra.Command{
 	newSyncCommand,
 	newVerifyCommand,
 	newDoctorCommand,
+	newGateCommand,
 	newUninstallCommand,
 	newConfigCommand,
 	newVersionCommand,

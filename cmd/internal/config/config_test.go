@@ -253,12 +253,12 @@ func TestVariablesThatAreNoText(t *testing.T) {
 }
 
 func TestSettingsWithoutEffectAreWarnedOf(t *testing.T) {
-	l, err := Load(Options{File: write(t, minimal+"alerts: {webhooks: [\"https://h/hunter2\"]}\npromotion: {policy: strict, max_refusals: 3}\n")})
+	l, err := Load(Options{File: write(t, minimal+"alerts: {webhooks: [\"https://h/hunter2\"]}\npromotion: {policy: strict, max_refusals: 3}\nprotection: {hold_for_standbys: manage}\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"promotion.policy (s.yaml:4) has no effect in this version",
+		"protection.hold_for_standbys (s.yaml:5) has no effect in this version",
 		"alerts.webhooks (s.yaml:3) has no effect in this version",
 	}
 	for i, w := range l.Warnings {
