@@ -17,17 +17,19 @@ func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo pl
 		Scope: c.cfg.Policy.Scope, Owner: c.cfg.Policy.Owner, Now: c.deps.Now(),
 		Observation: seen, Plan: todo, Memory: c.memory, Verdicts: verdicts, Conditions: conditions,
 	})
-	before := c.shown.Swap(&now)
-	c.logTransitions(before, now)
-	// What a status has shown must reach the ledger, also when the daemon is
-	// being stopped at this moment: a successor has nothing else to know it from.
+	// The ledger first: who has seen a slot SAFE in a status may rely on a successor,
+	// and a promotion gate, that know of it. Also when the daemon is being stopped at
+	// this moment: they have nothing else to know it from.
 	within := recordWithin
 	if end, ok := ctx.Deadline(); ok {
 		within = max(within, time.Until(end))
 	}
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(within, recordAtMost))
 	defer cancel()
-	if err := c.record(recording, now); err != nil {
+	err := c.record(recording, now)
+	before := c.shown.Swap(&now)
+	c.logTransitions(before, now)
+	if err != nil {
 		c.deps.Logger.Warn("writing the ledger, mirrors are kept all the same", "error", err)
 	}
 }

@@ -170,7 +170,9 @@ func (g *gateKeeper) readRefusals(ctx context.Context, timelines <-chan cluster.
 	}
 }
 
-// readRivals asks the other members' servers what they have received.
+// readRivals asks the other members' servers what they have received. Those that
+// have not answered a little before time is up are silent, and no reason to know
+// nothing of the others: the host of the old primary may be a black hole.
 func (g *gateKeeper) readRivals(ctx context.Context) (gate.Field, error) {
 	field := gate.Field{Me: gate.Candidate{Name: g.node, Priority: 1}}
 	others := *g.config
@@ -179,6 +181,11 @@ func (g *gateKeeper) readRivals(ctx context.Context) (gate.Field, error) {
 		if m.Name != g.node {
 			others.Cluster.Members = append(others.Cluster.Members, m)
 		}
+	}
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-time.Until(end)/8))
+		defer cancel()
 	}
 	peers := readAll(ctx, &others)
 	defer closeAll(peers)
@@ -195,7 +202,7 @@ func (g *gateKeeper) readRivals(ctx context.Context) (gate.Field, error) {
 		}
 		field.Others = append(field.Others, c)
 	}
-	return field, ctx.Err()
+	return field, nil
 }
 
 // drop drops mirrors of this node under the fence of the last leader, and says

@@ -135,7 +135,7 @@ func TestD18GateDropsWhatNobodyHasSeenHeld(t *testing.T) {
 	g.OK(g.C.WaitCatchup(g.Ctx, g.B))
 	g.OK(g.B.Kill(g.Ctx))
 	g.with("{policy: strict}")
-	g.ask(3, g.C, "cdc protection_gap", "timeline 2")
+	g.ask(3, g.C, "cdc protection_gap", "proven on timeline 1, this node is on 2")
 	if !g.Has(g.C, "cdc") {
 		t.Error("a refusal has dropped the mirror")
 	}
@@ -157,13 +157,13 @@ func TestC33GateAnswersWhateverIsDown(t *testing.T) {
 	g.OK(err)
 
 	g.OK(g.B.Freeze())
-	g.with("{deadline: 1s}")
+	g.with("{deadline: 8s}")
 	g.ask(3, g.B, "c loses nothing")
 	g.OK(g.C.Freeze())
 	g.ask(0, g.B, "no answer in time")
-	g.with("{deadline: 1s, policy: strict}")
+	g.with("{deadline: 8s, policy: strict}")
 	g.ask(3, g.B, "strict")
-	g.with("{deadline: 1s}")
+	g.with("{deadline: 8s}")
 	g.OK(g.B.Thaw())
 	g.OK(g.C.Thaw())
 
@@ -188,8 +188,12 @@ func TestC08GateKnowsHowFarTheConsumerIs(t *testing.T) {
 	g.Exec(g.A, "INSERT INTO t SELECT generate_series(1, 1000)")
 	g.Get(g.A, "cdc")
 	g.Exec(g.A, "CHECKPOINT")
-	g.Safe([]string{"cdc"}, g.C)
-	g.StopDaemon() // what the status has shown is in the ledger
+	confirmed := g.Slot(g.A, "cdc").Confirmed
+	g.Wait("the controller to see how far the consumer is", func() (bool, string) {
+		now, ok := g.Status()
+		return ok && len(now.Slots) == 1 && now.Slots[0].Confirmed.Or(0) == confirmed, "it has not"
+	})
+	g.StopDaemon() // what a status has shown is in the ledger then
 	g.OK(g.A.Kill(g.Ctx))
 	g.OK(g.B.Start(g.Ctx))
 	g.Wait("b to take connections", func() (bool, string) {
