@@ -21,6 +21,7 @@ import (
 type gateKeeper struct {
 	config *config.Config
 	node   string
+	roster func() (roster, error) // read once
 
 	mu       sync.Mutex
 	session  *postgres.Session // of the candidate
@@ -38,6 +39,7 @@ func (g *gateKeeper) gather(ctx context.Context, until time.Time) gate.Facts {
 	f.Local.Err, f.Ledger.Err, f.Rivals.Err = late, late, late
 	bounded, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
+	g.roster = sync.OnceValues(func() (roster, error) { return readRoster(bounded, g.config) })
 	locals, rivals := make(chan plan.Fact[gate.Local], 1), make(chan plan.Fact[gate.Field], 1)
 	ledgers := make(chan plan.Fact[gate.Ledger], 1)
 	refused := make(chan int, 1)
@@ -64,8 +66,7 @@ func (g *gateKeeper) gather(ctx context.Context, until time.Time) gate.Facts {
 		}
 	}
 	if f.Local.OK() && f.Rivals.OK() {
-		n := f.Local.Value.Node
-		f.Rivals.Value.Me.Received, f.Rivals.Value.Me.Timeline = max(n.Receive.Or(0), n.Replay.Or(0)), n.Timeline
+		f.Rivals.Value.Me.Received, f.Rivals.Value.Me.Timeline = received(f.Local.Value.Node), f.Local.Value.Node.Timeline
 	}
 	return f
 }
@@ -83,11 +84,15 @@ func fact[T any](v T, err error) plan.Fact[T] {
 
 // readLocal reads the candidate's own server, and proves its mirrors again.
 func (g *gateKeeper) readLocal(ctx context.Context) (gate.Local, error) {
-	m, err := g.member()
+	all, err := g.roster()
 	if err != nil {
 		return gate.Local{}, err
 	}
-	s, err := postgres.New(m, sessionOptions(g.config))
+	m, err := all.member(g.node)
+	if err != nil {
+		return gate.Local{}, err
+	}
+	s, err := openSession(g.config, m)
 	if err != nil {
 		return gate.Local{}, err
 	}
@@ -112,17 +117,6 @@ func (g *gateKeeper) readLocal(ctx context.Context) (gate.Local, error) {
 		local.Proofs[slot.Name] = p
 	}
 	return local, nil
-}
-
-func (g *gateKeeper) member() (cluster.Member, error) {
-	var names []string
-	for _, m := range g.config.Cluster.Members {
-		if m.Name == g.node {
-			return m, nil
-		}
-		names = append(names, m.Name)
-	}
-	return cluster.Member{}, fmt.Errorf("--node %s is not a member; the members are %s", g.node, strings.Join(names, ", "))
 }
 
 // readLedger reads what the last controller wrote.
@@ -168,41 +162,6 @@ func (g *gateKeeper) readRefusals(ctx context.Context, timelines <-chan cluster.
 	case <-ctx.Done():
 		return 0
 	}
-}
-
-// readRivals asks the other members' servers what they have received. Those that
-// have not answered a little before time is up are silent, and no reason to know
-// nothing of the others: the host of the old primary may be a black hole.
-func (g *gateKeeper) readRivals(ctx context.Context) (gate.Field, error) {
-	field := gate.Field{Me: gate.Candidate{Name: g.node, Priority: 1}}
-	others := *g.config
-	others.Cluster.Members = nil
-	for _, m := range g.config.Cluster.Members {
-		if m.Name != g.node {
-			others.Cluster.Members = append(others.Cluster.Members, m)
-		}
-	}
-	if end, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end.Add(-time.Until(end)/8))
-		defer cancel()
-	}
-	peers := readAll(ctx, &others)
-	defer closeAll(peers)
-	for _, p := range peers {
-		c := gate.Candidate{Name: p.member.Name, Priority: 1}
-		n := p.read.Node
-		switch {
-		case p.err != nil:
-			c.Trouble = explain(p.err)
-		case !n.InRecovery:
-			c.Trouble = "it is not a standby"
-		default:
-			c.Received, c.Timeline = max(n.Receive.Or(0), n.Replay.Or(0)), n.Timeline
-		}
-		field.Others = append(field.Others, c)
-	}
-	return field, nil
 }
 
 // drop drops mirrors of this node under the fence of the last leader, and says
