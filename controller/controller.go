@@ -129,6 +129,7 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 	for {
 		select {
 		case <-ctx.Done():
+			c.recordLast()
 			c.resign(term)
 			return
 		case <-term.Context().Done():

@@ -34,6 +34,21 @@ func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo pl
 	}
 }
 
+// recordLast writes how far consumers are as the term ends, however short ago that
+// was written last: who comes next may be a promotion gate.
+func (c *Controller) recordLast() {
+	shown := c.shown.Load()
+	if shown == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
+	defer cancel()
+	c.ledger.positionsAt = time.Time{}
+	if err := c.record(ctx, *shown); err != nil {
+		c.deps.Logger.Warn("writing the ledger at the end, positions in it are older", "error", err)
+	}
+}
+
 // The writing of one cycle's ledger has what is left of the cycle's time, and
 // recordWithin beyond its end at most. With resigning it stays within the five
 // seconds that SIGTERM may take.
