@@ -87,7 +87,7 @@ func (l Ledger) age(now time.Time) time.Duration {
 
 // Field is who else could be promoted, and by which rules.
 type Field struct {
-	Me     Candidate
+	Me     Candidate // its Timeline and Received are zero where its server could not be read
 	Others []Candidate
 	// Sync: only members that the cluster manager calls synchronous may be promoted.
 	Sync bool

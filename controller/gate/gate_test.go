@@ -227,6 +227,7 @@ func TestUnknown(t *testing.T) {
 func TestUnknownBesideASafeOne(t *testing.T) {
 	p, f := scene()
 	f.Local.Err = "time is up"
+	f.Rivals.Value.Me.Received, f.Rivals.Value.Me.Timeline = 0, 0
 	if d := decide(p, f); d.Allow || d.Better != "c" {
 		t.Errorf("got %+v", d)
 	}

@@ -24,7 +24,7 @@ func (f Field) barred(c Candidate) string {
 		return fmt.Sprintf("its failover_priority is %d, this node's %d", c.Priority, f.Me.Priority)
 	case f.Sync && !c.Sync:
 		return "it is not synchronous"
-	case c.Timeline != f.Me.Timeline:
+	case f.Me.Timeline != 0 && c.Timeline != f.Me.Timeline:
 		return fmt.Sprintf("it is on timeline %d, this node on %d", c.Timeline, f.Me.Timeline)
 	case c.Received < f.Me.Received:
 		return fmt.Sprintf("it has received %d bytes less WAL", uint64(f.Me.Received-c.Received))
