@@ -68,7 +68,7 @@ func TestD21NewbornSlotIsNoWitness(t *testing.T) {
 			s.FreezeDaemon()
 			s.Open(s.B)
 			judge(s, more)
-			s.Logged("protection_gap")
+			rowsGone(s)
 			s.Safe([]string{"cdc", "born"})
 			if s.Incarnation(s.B, "cdc") == old.Incarnation {
 				t.Error("the mirror whose rows are gone is still there")
