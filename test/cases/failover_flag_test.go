@@ -23,6 +23,7 @@ func TestFailoverFlagAfterPromotion(t *testing.T) {
 	if flags := flags(s, s.B); flags != "busy f, native f, plain f" {
 		t.Errorf("the mirrors have the flag: %s", flags)
 	}
+	s.Cycles(2) // the ledger has it, who may have to lead anew remembers the flag
 	s.FreezeDaemon()
 	s.FailOver(s.B)
 	consumer := program(s, s.B, "pg_recvlogical", "--dbname=postgres", "--slot=busy", "--start", "--file=/dev/null")
