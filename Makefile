@@ -8,10 +8,11 @@ SEED      ?=
 MAJORS    ?= 13 17 18
 CALLS     ?= 100000
 KILLS     ?= 100
+MINUTES   ?= 30
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build extension test test-majors test-all servers unit regress lint demo torture fuzz instrumented clean
+.PHONY: help setup build extension test test-majors test-all servers unit regress lint demo torture fuzz chaos instrumented clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +59,10 @@ torture: setup build ## ROUNDS failovers (50) with a random SEED, none of which 
 fuzz: setup ## CALLS hostile calls (100000), KILLS kills, promotions and take-overs (100); takes minutes
 	env SLOTKEEPER_FUZZ_CALLS=$(CALLS) SLOTKEEPER_FUZZ_ROUNDS=$(KILLS) $(if $(SEED),SLOTKEEPER_FUZZ_SEED=$(SEED)) \
 		$(GO) test -count=1 -v -timeout 2h ./test/fuzz
+
+chaos: setup ## MINUTES (30) of random faults on a primary, four standbys, etcd and two controllers, by a SEED
+	env SLOTKEEPER_CHAOS_MINUTES=$(MINUTES) $(if $(SEED),SLOTKEEPER_CHAOS_SEED=$(SEED)) \
+		$(GO) test -count=1 -v -timeout 24h -run 'TestChaos$$' ./test/chaos
 
 instrumented: setup ## the extension's tests under -fsanitize=undefined and under valgrind
 	PG_CONFIG=$(PG_CONFIG) test/instrumented.sh undefined

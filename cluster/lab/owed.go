@@ -78,7 +78,18 @@ type span struct {
 	from, to cluster.LSN
 }
 
-// spans divides a stretch of WAL by the node's own history.
+// file is the name of the WAL file in which it begins.
+func (s span) file() string {
+	number := uint64(s.from) / segment
+	return fmt.Sprintf("%08X%08X%08X", s.timeline, number/(1<<32/segment), number%(1<<32/segment))
+}
+
+// segment is the size of a WAL file that initdb takes.
+const segment = 16 << 20
+
+// spans divides a stretch of WAL by the node's own history. The segment in which a
+// timeline begins is read from its own file, which begins with a copy of what came
+// before: a standby made on that timeline has no other.
 func (n *Node) spans(ctx context.Context, from, to cluster.LSN) ([]span, error) {
 	var file string
 	if err := n.QueryRow(ctx, "SELECT pg_walfile_name(pg_current_wal_lsn())").Scan(&file); err != nil {
@@ -112,7 +123,7 @@ func (n *Node) spans(ctx context.Context, from, to cluster.LSN) ([]span, error) 
 		if err != nil {
 			return nil, fmt.Errorf("reading the history of timeline %d: %w", current, err)
 		}
-		add(timeline, end)
+		add(timeline, end/segment*segment)
 	}
 	add(current, to)
 	return spans, nil
@@ -125,8 +136,10 @@ var (
 
 func (o *Owed) readWAL(ctx context.Context, node *Node, s span) error {
 	for _, manager := range []string{"Transaction", "LogicalMessage"} {
-		text, err := node.cluster.output(ctx, "pg_waldump", "--path="+filepath.Join(node.data, "pg_wal"), "--rmgr="+manager,
-			"--timeline="+strconv.FormatUint(s.timeline, 10), "--start="+s.from.String(), "--end="+s.to.String())
+		// Without a file to begin with it learns the size of segments from any, also
+		// from one that is still being made.
+		text, err := node.cluster.output(ctx, "pg_waldump", "--rmgr="+manager, "--start="+s.from.String(), "--end="+s.to.String(),
+			filepath.Join(node.data, "pg_wal", s.file()))
 		if err != nil {
 			return err
 		}
