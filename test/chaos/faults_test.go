@@ -127,7 +127,7 @@ func freezePostmaster(w *world, c choice) {
 	w.after(c)
 }
 
-// freezeWalreceiver is, when it lasts, also beyond the timeouts of both sides.
+// freezeWalreceiver goes, when it lasts, beyond the timeouts of both sides.
 func freezeWalreceiver(w *world, c choice) {
 	ctx, cancel := w.within(patience)
 	defer cancel()
@@ -139,7 +139,7 @@ func freezeWalreceiver(w *world, c choice) {
 	}
 	w.say("  of %s", n.Name())
 	_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have ended by itself, as at its upstream's end
-	w.sleep(c.lasts)
+	w.sleep(2 * c.lasts)
 	w.during(c)
 	_ = syscall.Kill(pid, syscall.SIGCONT)
 	w.after(c)

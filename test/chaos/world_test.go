@@ -66,7 +66,6 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.must(err)
 	w.lab, err = lab.NewCluster(ctx, lab.Options{BinDir: bin, Keep: true, Settings: map[string]string{
 		"max_wal_size": "96MB", "min_wal_size": "32MB", "max_replication_slots": "30", "max_wal_senders": "30",
-		"wal_sender_timeout": "4s", "wal_receiver_timeout": "4s",
 	}})
 	w.must(err)
 	t.Cleanup(func() {
