@@ -78,9 +78,9 @@ type span struct {
 	from, to cluster.LSN
 }
 
-// file is the name of the WAL file in which it begins.
-func (s span) file() string {
-	number := uint64(s.from) / segment
+// file is the name of its WAL file that holds a position.
+func (s span) file(at cluster.LSN) string {
+	number := uint64(at) / segment
 	return fmt.Sprintf("%08X%08X%08X", s.timeline, number/(1<<32/segment), number%(1<<32/segment))
 }
 
@@ -136,10 +136,10 @@ var (
 
 func (o *Owed) readWAL(ctx context.Context, node *Node, s span) error {
 	for _, manager := range []string{"Transaction", "LogicalMessage"} {
-		// Without a file to begin with it learns the size of segments from any, also
-		// from one that is still being made.
+		// Without files it learns the size of segments from any there is, also from one
+		// that is still being made.
 		text, err := node.cluster.output(ctx, "pg_waldump", "--rmgr="+manager, "--start="+s.from.String(), "--end="+s.to.String(),
-			filepath.Join(node.data, "pg_wal", s.file()))
+			filepath.Join(node.data, "pg_wal", s.file(s.from)), filepath.Join(node.data, "pg_wal", s.file(s.to-1)))
 		if err != nil {
 			return err
 		}
