@@ -37,6 +37,19 @@ type Node struct {
 	SynchronizedStandbySlots []string `json:"synchronized_standby_slots"`
 	// IdleSlotTimeout is idle_replication_slot_timeout, 0 for none; 18 and later.
 	IdleSlotTimeout time.Duration `json:"idle_replication_slot_timeout"`
+	NextXID         XID           `json:"next_xid"`                  // the transaction id to be given next
+	FreezeMaxAge    int64         `json:"autovacuum_freeze_max_age"` // in transactions
+	// OldestWriter is, on a primary, the open transaction that got its id first:
+	// decoding can restart nowhere after its beginning.
+	OldestWriter Opt[Transaction] `json:"oldest_writer"`
+}
+
+// Transaction is an open one that has a transaction id.
+type Transaction struct {
+	PID     int32     `json:"pid"` // 0 for one that is prepared
+	GID     string    `json:"gid"` // of one that is prepared
+	XID     XID       `json:"xid"`
+	Started time.Time `json:"started"` // for one that is prepared, when it was
 }
 
 // Fence is what each writing call shows to the extension, and what the fence

@@ -29,6 +29,15 @@ func (x XID) NotAfter(b XID) bool {
 	return x.Normal() && b.Normal() && int32(x-b) <= 0
 }
 
+// Age is how many transactions x is before next; 0 where x is not before it, or
+// either is special.
+func (x XID) Age(next XID) int64 {
+	if !x.Precedes(next) {
+		return 0
+	}
+	return int64(next - x)
+}
+
 // OldestXID gives the oldest normal one of xs, absent where there is none.
 // What must be kept for several slots is their oldest catalog_xmin.
 func OldestXID(xs ...XID) Opt[XID] {

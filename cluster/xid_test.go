@@ -36,6 +36,25 @@ func TestXIDOrder(t *testing.T) {
 	}
 }
 
+func TestXIDAge(t *testing.T) {
+	for _, c := range []struct {
+		x, next cluster.XID
+		age     int64
+	}{
+		{3, 3, 0},
+		{3, 10, 7},
+		{10, 3, 0}, // not before it
+		{4294967295, 4, 5},
+		{3, 3 + 1<<31, 1 << 31},
+		{0, 10, 0},
+		{10, 0, 0},
+	} {
+		if got := c.x.Age(c.next); got != c.age {
+			t.Errorf("%s.Age(%s) = %d, want %d", c.x, c.next, got, c.age)
+		}
+	}
+}
+
 func TestOldestXID(t *testing.T) {
 	if got := cluster.OldestXID(0, 1, 2); got.OK {
 		t.Errorf("special values gave %s", got.V)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,17 @@ type nodeRow struct {
 	syncSlots                      bool
 	standbySlots                   string
 	idleSeconds                    int64
+	nextXID                        int64
+	freezeMaxAge                   int64
+	writer                         writerRow
+}
+
+// writerRow is the oldest open transaction with an id, all NULL where there is none.
+type writerRow struct {
+	pid     *int32
+	gid     *string
+	xid     *uint32
+	started *time.Time
 }
 
 type fenceRow struct {
@@ -52,6 +64,7 @@ func (n *nodeRow) fields() []any {
 		&n.fence.scope, &n.fence.store, &n.fence.epoch, &n.fence.owner, &n.fence.systemID, &n.fence.timeline,
 		&n.heartbeat, &n.library, &n.protocol,
 		&n.syncSlots, &n.standbySlots, &n.idleSeconds,
+		&n.nextXID, &n.freezeMaxAge, &n.writer.pid, &n.writer.gid, &n.writer.xid, &n.writer.started,
 	}
 }
 
@@ -92,8 +105,12 @@ func (n *nodeRow) convert() (cluster.Node, error) {
 		Feedback: n.feedback, MaxSlots: n.maxSlots, UsedSlots: n.usedSlots, Clock: n.clock.UTC(),
 		Heartbeat: optTime(n.heartbeat), Library: n.library, Script: *n.script, Protocol: n.protocol, ServerVersion: n.serverVersion,
 		SyncSlots: n.syncSlots, SynchronizedStandbySlots: slotList(n.standbySlots), IdleSlotTimeout: time.Duration(n.idleSeconds) * time.Second,
+		FreezeMaxAge: n.freezeMaxAge, OldestWriter: n.writer.convert(),
 	}
 	var err error
+	if out.NextXID, err = cluster.ParseXID(strconv.FormatInt(n.nextXID, 10)); err != nil {
+		return out, err
+	}
 	if out.SystemID, err = cluster.ParseSystemID(n.systemID); err != nil {
 		return out, err
 	}
@@ -148,6 +165,14 @@ func (f fenceRow) convert() (cluster.Opt[cluster.Fence], error) {
 		}
 	}
 	return cluster.Some(out), nil
+}
+
+// convert: a backend that has just begun to write may have no start yet.
+func (w writerRow) convert() cluster.Opt[cluster.Transaction] {
+	if w.pid == nil || w.xid == nil {
+		return cluster.None[cluster.Transaction]()
+	}
+	return cluster.Some(cluster.Transaction{PID: *w.pid, GID: str(w.gid), XID: cluster.XID(*w.xid), Started: optTime(w.started).V})
 }
 
 // lsns parses positions and keeps the first error.

@@ -31,8 +31,24 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::integer,
        n.heartbeat, n.library, n.protocol,
        COALESCE(current_setting('sync_replication_slots', true)::boolean, false),
        COALESCE(current_setting('synchronized_standby_slots', true), ''),
-       COALESCE(extract(epoch FROM current_setting('idle_replication_slot_timeout', true)::interval)::bigint, 0)
-  FROM slotkeeper.node() AS n`
+       COALESCE(extract(epoch FROM current_setting('idle_replication_slot_timeout', true)::interval)::bigint, 0),
+       (age('3'::xid)::bigint + 3 + 4294967296) % 4294967296,
+       current_setting('autovacuum_freeze_max_age')::bigint,
+       w.pid, w.gid, w.xid, w.started
+  FROM slotkeeper.node() AS n
+  LEFT JOIN LATERAL (` + oldestWriterSQL + `) AS w ON true`
+
+// oldestWriterSQL gives one row at most. An open transaction with an id is a
+// backend's or a prepared one; on a standby there is none. Which of two is the
+// older is asked by age(): ids are circular.
+const oldestWriterSQL = `
+	SELECT o.pid, o.gid, o.xid, o.started
+	  FROM (SELECT a.pid, '' AS gid, a.backend_xid AS xid, a.xact_start AS started
+	          FROM pg_stat_get_activity(NULL) AS a WHERE a.backend_xid IS NOT NULL
+	        UNION ALL
+	        SELECT 0, p.gid, p.transaction, p.prepared FROM pg_prepared_xacts AS p) AS o
+	 WHERE NOT n.in_recovery
+	 ORDER BY age(o.xid) DESC LIMIT 1`
 
 const slotsSQL = `
 SELECT s.name::text, s.kind, COALESCE(s.plugin::text, ''), COALESCE(s.database::text, ''), COALESCE(s.database_oid, 0),

@@ -95,7 +95,7 @@ func startServer() (s *server, err error) {
 		return nil, err
 	}
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(s.port), "-k", s.dir,
-		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "wal_level=logical", "-c", "max_connections=40",
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "wal_level=logical", "-c", "max_connections=40", "-c", "max_prepared_transactions=2",
 		"-c", "shared_buffers=16MB", "-c", "password_encryption=scram-sha-256")
 	s.cmd.SysProcAttr, s.cmd.Dir, s.cmd.Stderr = attr, s.dir, &s.log
 	if err := s.cmd.Start(); err != nil {

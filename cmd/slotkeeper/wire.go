@@ -47,6 +47,7 @@ func policy(c *config.Config) plan.Policy {
 		MaxHoldAge: c.Protection.MaxHoldAge,
 		MaxWalk:    plan.DefaultMaxWalk,
 		RaiseEvery: plan.DefaultRaiseEvery,
+		StaleAfter: staleAfter(c),
 		LeaseTTL:   c.Etcd.LeaseTTL,
 
 		ManageStandbySlots: c.Protection.SynchronizedStandbySlots == config.Manage,

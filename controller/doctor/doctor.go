@@ -53,7 +53,7 @@ type Finding struct {
 // The codes that are not conditions or verdict reasons of package plan too.
 const (
 	CodeEtcdUnreachable      = "etcd_unreachable"
-	CodeControllerAbsent     = "controller_absent"
+	CodeControllerAbsent     = plan.CondControllerAbsent
 	CodeWALUnbounded         = "wal_unbounded"
 	CodePhysicalSlotInactive = "physical_slot_inactive"
 	CodeVersionsDiffer       = "versions_differ"

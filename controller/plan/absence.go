@@ -37,20 +37,24 @@ func (c *cycle) withoutPrimary() Plan {
 }
 
 func (c *cycle) remembered(slot, node string) Verdict {
-	note, known := c.m.Pairs[Pair{Slot: slot, Standby: node}]
-	v := note.Verdict
+	note := c.m.Pairs[Pair{Slot: slot, Standby: node}]
+	v := note.Judged
 	v.Slot, v.Standby = slot, node
 	fact := c.o.Nodes[node]
 	t := &tracked{slot: cluster.Slot{Name: slot}}
-	pr := &pair{t: t, node: node, fact: fact}
-	switch f := c.absentPrimary(pr, known); {
-	case f != nil:
+	pr := &pair{t: t, node: node, fact: fact, note: note}
+	if f := c.absentPrimary(pr, judged(v)); f != nil {
 		v.State, v.Reason, v.Message, v.Hint = f.state, f.reason, f.message, f.hint
 	}
+	c.m.Pairs[Pair{Slot: slot, Standby: node}] = pr.note
 	v.Since = since(c.now, v, note.Verdict)
 	v.ProofAge = proofAge(c.now, note.ProvenAt)
 	return v
 }
+
+// judged reports whether a verdict that was given while there was a primary says
+// anything of the mirror itself.
+func judged(v Verdict) bool { return v.State != "" && v.State != Unknown }
 
 // absentPrimary gives what a standby's own read says against a remembered verdict.
 func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
@@ -77,9 +81,19 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 	if f := unfitRule(c, pr); f != nil {
 		return f
 	}
+	if f := c.absentOutrun(pr); f != nil {
+		return f
+	}
 	if !known {
 		return &finding{Unknown, ReasonStale, fmt.Sprintf("%s has a mirror of %s; whether it was protected is not known without a primary", pr.node, slot),
 			"prefer a standby whose verdict is SAFE when you promote one"}
 	}
 	return nil
+}
+
+// absentOutrun: what the standby has received is all that it will have.
+func (c *cycle) absentOutrun(pr *pair) *finding {
+	known := c.m.Slots[pr.t.slot.Name]
+	pr.note.noteOutrun(known.HighestF, known.LastAt, received(pr.fact.Value.Node))
+	return c.outrun(pr, known.HighestF)
 }

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/slotkeeper/slotkeeper/cluster"
+import (
+	"fmt"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
 
 // ownHolds are the slots that slotkeeper needs on a node beside the mirrors.
 const ownHolds = 2
@@ -47,4 +51,13 @@ func (c *cycle) neededSlots(node string) int {
 		}
 	}
 	return n
+}
+
+func roomRule(c *cycle, pr *pair) *finding {
+	if !pr.noRoom {
+		return nil
+	}
+	read := pr.fact.Value
+	return &finding{Unsafe, ReasonNoFreeSlot, fmt.Sprintf("%s has no slot free for %s: %d are needed, %d are available", pr.node, pr.t.slot.Name, c.neededSlots(pr.node), c.available(read)),
+		fmt.Sprintf("raise max_replication_slots there to %d or more and restart it", read.Node.MaxSlots+c.neededSlots(pr.node)-c.available(read))}
 }

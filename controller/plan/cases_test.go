@@ -253,6 +253,7 @@ func TestKeptReadsServeADelayedStandby(t *testing.T) {
 		end := w.primary().node.Insert.V
 		ends = append(ends, end)
 		w.replay("b", end)
+		w.receive("c", end)
 		if len(ends) > 500 { // ten seconds behind
 			w.replay("c", ends[len(ends)-501])
 		}

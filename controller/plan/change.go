@@ -12,7 +12,7 @@ func (c *cycle) propose(pr *pair) {
 	if c.holdOn(pr.node).state == holdUnsettled {
 		return // the standby would refuse it: its own hold must be saved first
 	}
-	if pr.fact.Value.Node.WalLevel != "logical" || (pr.there != nil && !c.changeable(pr)) {
+	if pr.fact.Value.Node.WalLevel != "logical" || pr.twoPhaseTrouble() != "" || (pr.there != nil && !c.changeable(pr)) {
 		return
 	}
 	k := t.kept[pr.best]

@@ -21,11 +21,13 @@ type cycle struct {
 	lead      leadership
 	readAt    time.Time // of the primary
 	successor bool      // the first read of a new primary or timeline
-	fresh     bool      // the first read of all: nothing is known of the time before
-	standbys  []string
-	replays   map[string]cluster.LSN // replay positions of the standbys that count for kept reads
-	firsts    map[string]bool        // members read for the first time by this leader
-	giveUp    []string               // members given up in this cycle
+	// ledTimeline is the one that was remembered before this read.
+	ledTimeline cluster.Timeline
+	fresh       bool // the first read of all: nothing is known of the time before
+	standbys    []string
+	replays     map[string]cluster.LSN // replay positions of the standbys that count for kept reads
+	firsts      map[string]bool        // members read for the first time by this leader
+	giveUp      []string               // members given up in this cycle
 
 	hold     hold             // the primary's
 	floors   map[string]int64 // per node: mirrors of an earlier generation were left behind
@@ -43,17 +45,19 @@ type cycle struct {
 func Decide(now time.Time, p Policy, o Observation, m Memory) Plan {
 	c := &cycle{now: now, p: p.withDefaults(), o: o, m: m.clone(), wants: map[string]cluster.XID{}, firsts: map[string]bool{}, tracks: map[string]*tracked{}}
 	c.index = index{slots: map[string]map[string]*cluster.Slot{}, holds: map[string]hold{}}
+	c.freshen()
 	c.m.lead()
-	c.lead = findPrimary(o, c.m)
+	c.lead = findPrimary(c.o, c.m)
 	c.heedManager()
 	if c.lead.primary == "" {
 		return c.withoutPrimary()
 	}
 	c.readAt = o.Nodes[c.lead.primary].At
-	c.standbys = standbyNames(o, c.m, c.lead.primary)
+	c.standbys = standbyNames(c.o, c.m, c.lead.primary)
 	c.succession()
 	c.noteMembers()
 	c.noteReplays()
+	c.noteOrphans()
 	c.trackSlots()
 	c.noteAside()
 	c.settleGeneration()
@@ -126,7 +130,10 @@ func (c *cycle) succession() {
 			c.m.Slots[name] = note
 		}
 	}
-	c.fresh = c.m.Timeline == 0
+	c.fresh, c.ledTimeline = c.m.Timeline == 0, c.m.Timeline
+	if !c.fresh && c.m.Timeline != n.Timeline {
+		c.m.PromotedAt = c.readAt
+	}
 	c.m.SystemID, c.m.Timeline, c.m.Primary = c.lead.systemID, n.Timeline, c.lead.primary
 }
 
@@ -171,6 +178,7 @@ func (m Memory) clone() Memory {
 	m.Pairs = cloned(m.Pairs)
 	m.Standbys = cloned(m.Standbys)
 	m.Conditions = cloned(m.Conditions)
+	m.Orphans = cloned(m.Orphans)
 	m.FencedAt, m.GateAt = cloned(m.FencedAt), cloned(m.GateAt)
 	m.Forgotten = cloned(m.Forgotten)
 	return m
@@ -187,6 +195,7 @@ func (p Policy) withDefaults() Policy {
 	orDuration(&p.Interval, DefaultInterval)
 	orDuration(&p.MaxHoldAge, DefaultMaxHoldAge)
 	orDuration(&p.RaiseEvery, DefaultRaiseEvery)
+	orDuration(&p.StaleAfter, DefaultStaleAfter)
 	orDuration(&p.LeaseTTL, DefaultLeaseTTL)
 	if p.MaxWalk <= 0 {
 		p.MaxWalk = DefaultMaxWalk

@@ -56,9 +56,10 @@ func (c *cycle) fenceSteps() {
 }
 
 // targets are the nodes that may be written to: the primary, then the standbys.
-// None where the primary refuses this controller: another one leads.
+// None where the primary refuses this controller: another one leads; none where
+// the topology is not known.
 func (c *cycle) targets() []string {
-	if c.fenceTrouble(c.lead.read.Node) != "" {
+	if !c.o.Topology.OK() || c.fenceTrouble(c.lead.read.Node) != "" {
 		return nil
 	}
 	names := []string{c.lead.primary}
@@ -86,4 +87,20 @@ func (c *cycle) planned(id string) bool {
 		}
 	}
 	return false
+}
+
+func fencedRule(c *cycle, pr *pair) *finding {
+	for _, at := range []struct {
+		name string
+		node cluster.Node
+	}{{pr.node, pr.fact.Value.Node}, {c.lead.primary, c.lead.read.Node}} {
+		if why := c.fenceTrouble(at.node); why != "" {
+			hint := fencedHint
+			if c.foreignFence(at.node) {
+				hint = foreignHint
+			}
+			return &finding{Unsafe, ReasonFenced, sentence(at.name+" refuses this controller", why), hint}
+		}
+	}
+	return nil
 }

@@ -299,7 +299,7 @@ func TestIdleSlotIsProvenByALaterFile(t *testing.T) {
 	}
 
 	at := s.Restart.V + 0x30
-	w.servers["a"].later[s.Restart.V] = at
+	w.servers["a"].later[s.Restart.V], w.servers["a"].files[at] = at, true
 	w.now = w.now.Add(w.policy.Interval)
 	w.turn()
 	w.mustBe(t, "more", "b", Safe, "")

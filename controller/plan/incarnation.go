@@ -27,6 +27,7 @@ func (c *cycle) track(s cluster.Slot) tracked {
 	t := tracked{slot: s}
 	t.pos, t.located = s.Position()
 	note, known := c.m.Slots[s.Name]
+	before := note
 	note.AbsentReads, note.LostWith, note.Unproven = 0, 0, false
 	switch {
 	case !known:
@@ -46,6 +47,8 @@ func (c *cycle) track(s cluster.Slot) tracked {
 	t.note = note
 	c.noteFailover(&t, known)
 	c.learnHighest(&t)
+	c.noteAhead(&t, before, known)
+	t.noteUse(c.readAt, before)
 	c.advance(&t)
 	return t
 }
@@ -112,9 +115,7 @@ func (c *cycle) advance(t *tracked) {
 		t.held = true
 		return
 	}
-	if !n.Last.OK || n.Last.V.Restart != t.pos.Restart || n.RestartSince.IsZero() {
-		n.RestartSince = c.readAt
-	}
+	n.noteRestart(c.readAt, t.pos)
 	n.Last, n.LastAt, n.TwoPhaseAt = cluster.Some(t.pos), c.readAt, t.slot.TwoPhaseAt
 	n.HighestF = t.pos.Confirmed
 }

@@ -49,6 +49,7 @@ func (c *cycle) noteMembers() {
 		c.firsts[name] = note.ReadAt.IsZero()
 		note.ReadAt, note.AwaySince, note.GivenUp = fact.At, time.Time{}, false
 		note.OldestXmin = c.oldestMirror(fact.Value).Or(0)
+		note.Known, note.StreamSlot = true, fact.Value.Node.PrimarySlotName
 		note.Replay, note.SyncSlots = fact.Value.Node.Replay.Or(0), fact.Value.Node.SyncSlots
 		c.m.Standbys[name] = note
 		delete(c.m.Forgotten, name)
@@ -97,4 +98,12 @@ func (c *cycle) readable(name string) (NodeRead, bool) {
 func (c *cycle) writable(name string) bool {
 	read, ok := c.readable(name)
 	return ok && read.Node.Timeline == c.lead.read.Node.Timeline && c.fenceTrouble(read.Node) == ""
+}
+
+// Forget gives a member up for good: the holds no longer wait for it. It is a
+// member again as soon as it is read.
+func (m *Memory) Forget(node string) {
+	forgotten := cloned(m.Forgotten)
+	forgotten[node] = true
+	m.Forgotten = forgotten
 }

@@ -1,8 +1,6 @@
 package plan
 
-import (
-	"github.com/slotkeeper/slotkeeper/cluster"
-)
+import "github.com/slotkeeper/slotkeeper/cluster"
 
 // pair is a selected slot and a standby, and what was found of them.
 type pair struct {
@@ -39,6 +37,9 @@ func (c *cycle) makePairs() {
 		c.removal(pr)
 		c.propose(pr)
 		c.touch(pr)
+		if pr.read && pr.t.located {
+			pr.note.noteOutrun(pr.t.note.HighestF, c.readAt, received(pr.fact.Value.Node))
+		}
 		c.judge(pr)
 	}
 }

@@ -42,19 +42,6 @@ func (m Memory) serverAlone(s cluster.Slot) bool {
 	return s.Failover && others > 0
 }
 
-// serverRules are those of a pair that is the server's.
-var serverRules = []func(*cycle, *pair) *finding{
-	lostRule,
-	silentRule,
-	endpointRule,
-	timelineRule,
-	leftoverRule,
-	copyMissingRule,
-	copyLostRule,
-	copyUnreadyRule,
-	copyAheadRule,
-}
-
 const theServers = "the server's own synchronization keeps it"
 
 // leftover: a slot of that name that is no copy of the worker's. The worker ends
@@ -161,6 +148,8 @@ func (c *cycle) absentServer(pr *pair, known bool) *finding {
 			"prefer a standby whose verdict is SAFE when you promote one"}
 	case pr.there.Invalidated != "":
 		return copyLostRule(c, pr)
+	case c.absentOutrun(pr) != nil:
+		return c.absentOutrun(pr)
 	case !known:
 		return &finding{Unknown, ReasonStale, fmt.Sprintf("%s has the server's copy of %s; how far it is behind is not known without a primary", pr.node, slot),
 			"prefer a standby whose verdict is SAFE when you promote one"}
@@ -168,9 +157,9 @@ func (c *cycle) absentServer(pr *pair, known bool) *finding {
 	return nil
 }
 
-// syncConditions names every slot that stops the worker of a standby and that
+// stoppedWorkers names every slot that stops the worker of a standby and that
 // no step of this plan takes away, those of slots that nobody selected too.
-func (c *cycle) syncConditions() {
+func (c *cycle) stoppedWorkers() {
 	for _, node := range c.standbys {
 		read, ok := c.readable(node)
 		if !ok || !read.Node.SyncSlots {

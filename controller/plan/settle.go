@@ -34,7 +34,7 @@ func Settle(now time.Time, p Policy, o Observation, pl Plan, outs []StepOutcome)
 	}
 	if pl.pairs == nil {
 		s.keepPairs(pl.Verdicts)
-		return s.m, pl.Verdicts, s.finishConditions(o, pl.Verdicts)
+		return s.m, pl.Verdicts, s.finishConditions(pl.Verdicts)
 	}
 	verdicts := make([]Verdict, 0, len(pl.pairs))
 	pairs := map[Pair]PairNote{}
@@ -45,7 +45,7 @@ func Settle(now time.Time, p Policy, o Observation, pl Plan, outs []StepOutcome)
 		pairs[Pair{Slot: pr.t.slot.Name, Standby: pr.node}] = note
 	}
 	s.m.Pairs = pairs
-	return s.m, verdicts, s.finishConditions(o, verdicts)
+	return s.m, verdicts, s.finishConditions(verdicts)
 }
 
 func (s *settling) keepPairs(verdicts []Verdict) {
@@ -174,7 +174,7 @@ func (s *settling) pairNote(pr *pair) PairNote {
 	}
 	v.Since = since(s.now, v, pr.note.Verdict)
 	v.ProofAge = proofAge(s.now, note.ProvenAt)
-	note.Verdict, note.Dropped = v, pr.drop != ""
+	note.Verdict, note.Judged, note.Dropped = v, v, pr.drop != ""
 	return note
 }
 

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -33,7 +34,7 @@ func lastText(n SlotNote) string {
 	if !n.Last.OK {
 		return "an unknown position"
 	}
-	return n.Last.V.Confirmed.String()
+	return fmt.Sprintf("%s (restart_lsn %s) at %s", n.Last.V.Confirmed, n.Last.V.Restart, n.LastAt.UTC().Format(time.RFC3339))
 }
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
@@ -59,3 +60,6 @@ func sentence(parts ...string) string {
 	}
 	return strings.Join(there, ": ")
 }
+
+// joined lists the parts as words.
+func joined(parts []string) string { return strings.Join(parts, ", and ") }

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/slotkeeper/slotkeeper/cluster"
+import (
+	"fmt"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
 
 // parentTimeline is the one that a node's timeline branched off, 0 for the first.
 // An original of an older one was left on a node that was a standby in between:
@@ -26,4 +30,17 @@ func pastFork(mirror cluster.Slot, primary cluster.Node) bool {
 		}
 	}
 	return true
+}
+
+func timelineRule(c *cycle, pr *pair) *finding {
+	at, want := pr.fact.Value.Node.Timeline, c.lead.read.Node.Timeline
+	if at != want {
+		return &finding{Unsafe, ReasonTimelineMismatch, fmt.Sprintf("%s replays timeline %d, the primary %s is on timeline %d", pr.node, at, c.lead.primary, want),
+			"let it follow the new primary, with pg_rewind or a new base backup if it has diverged"}
+	}
+	if pr.mirror != nil && pastFork(*pr.mirror, c.lead.read.Node) {
+		return &finding{Unsafe, ReasonTimelineMismatch, fmt.Sprintf("the mirror of %s on %s stands at %s of timeline %d, which timeline %d does not contain",
+			pr.t.slot.Name, pr.node, lsnText(pr.mirror.Confirmed), pr.mirror.Marker.Timeline, want), "it is replaced by itself"}
+	}
+	return nil
 }

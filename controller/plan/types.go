@@ -49,6 +49,7 @@ type Policy struct {
 	MaxHoldAge time.Duration
 	MaxWalk    int64         // bytes of WAL that one apply may walk per slot
 	RaiseEvery time.Duration // the shortest time between two raises of the holds; zero: DefaultRaiseEvery
+	StaleAfter time.Duration // an answer that was asked for so long ago is none; zero: DefaultStaleAfter
 	LeaseTTL   time.Duration // fences are raised again (heartbeat) after this long; zero: DefaultLeaseTTL
 	// ManageStandbySlots: synchronized_standby_slots is kept to the live
 	// candidates; else it is only looked at.
@@ -63,6 +64,8 @@ const (
 	// DefaultRaiseEvery: a raise is a save (four fsyncs) on every node, and a low hold costs little.
 	DefaultRaiseEvery = 5 * time.Second
 	DefaultLeaseTTL   = 10 * time.Second
+	// DefaultStaleAfter: a healthy node answers within milliseconds.
+	DefaultStaleAfter = 10 * time.Second
 )
 
 // Match selects slots: each non-empty pattern must match as a whole. Patterns
@@ -91,11 +94,13 @@ type Memory struct {
 	Standbys   map[string]NodeNote  `json:"standbys"`   // every member known, read or not
 	Conditions map[string]Condition `json:"conditions"` // by code and subject, for Since
 	RaisedAt   time.Time            `json:"raised_at"`
-	DoubtSince time.Time            `json:"-"`                   // since when Patroni's leader is another one than the node that takes writes
-	Aside      map[string]bool      `json:"-"`                   // slots that Patroni keeps itself
-	GateAt     map[string]time.Time `json:"-"`                   // when synchronized_standby_slots was last set per node
-	FencedAt   map[string]time.Time `json:"-"`                   // when the fence was last raised per node
-	Forgotten  map[string]bool      `json:"forgotten,omitempty"` // members that the operator gave up; cleared when they are read again
+	DoubtSince time.Time            `json:"-"`                    // since when Patroni's leader is another one than the node that takes writes
+	Aside      map[string]bool      `json:"-"`                    // slots that Patroni keeps itself
+	GateAt     map[string]time.Time `json:"-"`                    // when synchronized_standby_slots was last set per node
+	FencedAt   map[string]time.Time `json:"-"`                    // when the fence was last raised per node
+	Forgotten  map[string]bool      `json:"forgotten,omitempty"`  // members that the operator gave up; cleared when they are read again
+	PromotedAt time.Time            `json:"promoted_at,omitzero"` // the first read of this primary on this timeline, where there was one before
+	Orphans    map[string]time.Time `json:"-"`                    // physical slots that no member names and nobody uses, and since when
 }
 
 // Kept is a read of one slot on the primary that is not applied everywhere yet.
@@ -131,6 +136,9 @@ type SlotNote struct {
 	Unproven     bool                  `json:"unproven,omitempty"`     // a mirror on a new primary that was not protected: to be dropped
 	LostWith     cluster.Timeline      `json:"lost_with,omitempty"`    // it was not there on the first read of this timeline
 	RestartSince time.Time             `json:"restart_since,omitzero"` // since when restart_lsn stands
+	UsedAt       time.Time             `json:"used_at,omitzero"`       // when somebody was seen to use it
+	Ahead        Ahead                 `json:"ahead,omitzero"`         // what its consumer has and this timeline does not
+	Joined       bool                  `json:"joined,omitempty"`       // its consumer has passed this timeline's beginning
 	Walk         Walk                  `json:"-"`                      // the last one that was asked for, without its file
 	// Failover is the slot's own flag as it was last seen. FailoverDue: it was
 	// set on an earlier primary, and is to be set again on this one.
@@ -149,9 +157,11 @@ type NodeNote struct {
 	// MinGeneration: mirrors there of an earlier generation were left behind by
 	// the hold; a hold that looks low enough later proves nothing for them.
 	MinGeneration int64       `json:"min_generation,omitempty"`
-	Replay        cluster.LSN `json:"replay"`               // its replay position at ReadAt
-	SyncSlots     bool        `json:"sync_slots,omitempty"` // the server's own worker keeps failover slots there
-	WALTouched    time.Time   `json:"-"`                    // when a call last had its WAL hold in hand
+	Replay        cluster.LSN `json:"replay"`                // its replay position at ReadAt
+	Known         bool        `json:"known,omitempty"`       // it has been read, by this leader or one before
+	StreamSlot    string      `json:"stream_slot,omitempty"` // its primary_slot_name
+	SyncSlots     bool        `json:"sync_slots,omitempty"`  // the server's own worker keeps failover slots there
+	WALTouched    time.Time   `json:"-"`                     // when a call last had its WAL hold in hand
 }
 
 // Pair names a slot and a standby.
@@ -164,9 +174,11 @@ type Pair struct {
 type PairNote struct {
 	Resume   string
 	Verdict  Verdict
+	Judged   Verdict   // the last one while there was a primary
 	ProvenAt time.Time // the read, or the apply, that last showed the mirror proven and protected
 	Tried    Tried
 	Ahead    cluster.LSN // where the server's copy was seen beyond what the primary had reported by then
+	Outrun   Outrun      // what the slot's consumer has and the standby has not
 	Touched  time.Time   // when a call last had the mirror in hand
 	Dropped  bool        // the last plan dropped what was there
 }

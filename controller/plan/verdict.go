@@ -14,29 +14,6 @@ type finding struct {
 	message, hint string
 }
 
-// rules, in the order in which reasons apply: the first that finds something
-// gives the pair's verdict. A pair that none speaks of is SAFE.
-var rules = []func(*cycle, *pair) *finding{
-	lostRule,
-	silentRule,
-	endpointRule,
-	timelineRule,
-	permanentRule,
-	notOursRule,
-	inUseRule,
-	walLevelRule,
-	pluginRule,
-	roomRule,
-	willDropRule,
-	gapRule,
-	holdRule,
-	aheadRule,
-	fencedRule,
-	stillRule,
-	absentRule,
-	unfitRule,
-}
-
 // judge gives the pair its verdict as observed, before any outcome.
 func (c *cycle) judge(pr *pair) {
 	v := c.blank(pr)

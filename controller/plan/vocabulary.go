@@ -70,7 +70,14 @@ const (
 	CondMirrorReplaced          = "mirror_replaced"
 	CondPrimaryBehindMirror     = "primary_behind_mirror"
 	CondLag                     = "lag"
-	CondMirrorUnselected        = "mirror_unselected"
+	CondXminPinned              = "xmin_pinned"
+	CondOrphanPhysicalSlot      = "orphan_physical_slot"
+	CondControllerAbsent        = "controller_absent"
+	// CondSlotInactive: nobody has come for a slot since the promotion.
+	CondSlotInactive = "slot_inactive_after_failover"
+	// CondConsumerAhead: a consumer has what the new primary does not have.
+	CondConsumerAhead    = "consumer_ahead"
+	CondMirrorUnselected = "mirror_unselected"
 	// CondSlotMissing: a slot of the old primary is not on the new one. Never
 	// made again at the current position: its consumer must know.
 	CondSlotMissing = "slot_missing"

@@ -117,7 +117,7 @@ func SlotIdentities(mem plan.Memory) (map[string][]byte, error) {
 		return plan.SlotNote{
 			Incarnation: note.Incarnation, Database: note.Database, Plugin: note.Plugin, TwoPhase: note.TwoPhase,
 			Before: note.Before, Ancestors: note.Ancestors, Unproven: note.Unproven, LostWith: note.LostWith,
-			Failover: note.Failover, FailoverDue: note.FailoverDue,
+			Failover: note.Failover, FailoverDue: note.FailoverDue, Ahead: note.Ahead, Joined: note.Joined,
 		}
 	})
 }

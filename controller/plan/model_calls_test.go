@@ -119,7 +119,8 @@ func (s *server) drop(step Step) (rows []cluster.Outcome) {
 }
 
 // holdCall follows the extension's hold(): what was pinned stays or is witnessed,
-// the result is the oldest of what is wanted and of the mirrors of this node.
+// the result is the oldest of what is wanted and of the mirrors of this node. It
+// is lowered in memory first, and raised on disk first.
 func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 	if step.WAL.OK {
 		rows = append(rows, w.walHold(s, step))
@@ -127,34 +128,58 @@ func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 	h := s.slots[cluster.HoldName]
 	var pinned cluster.XID
 	if h == nil {
-		h = &cluster.Slot{Name: cluster.HoldName, Kind: cluster.Physical, Incarnation: w.incarnation(), Saved: true, WALok: true}
-		s.slots[cluster.HoldName] = h
+		if s.full {
+			return append(rows, refuseWants(step, cluster.CodeSaveFailed)...)
+		}
+		h = w.newHold(s)
 	} else {
 		used := h.Restart.OK || h.Xmin.OK
 		if step.Generation < h.Marker.Generation || used && step.Generation == h.Marker.Generation {
 			return append(rows, refuseWants(step, cluster.CodeNotPinned)...)
 		}
+		if used && s.full {
+			return append(rows, refuseWants(step, cluster.CodeSaveFailed)...)
+		}
 		if used {
-			*h = cluster.Slot{Name: cluster.HoldName, Kind: cluster.Physical, Incarnation: w.incarnation(), Saved: true, WALok: true}
+			h = w.newHold(s)
 		}
 		pinned = h.CatalogXmin.Or(0)
 	}
-	h.Marker, h.Saved = marker(cluster.MarkHold, step.Fence, step.Generation, cluster.Incarnation{}, ""), true
-	target := cluster.None[cluster.XID]()
+	target, answers := w.holdTarget(s, step, pinned)
+	raises := target.OK && pinned.Precedes(target.V)
+	if s.full && (raises || h.Marker == nil || h.Marker.Generation != step.Generation) {
+		return append(rows, refuseWants(step, cluster.CodeSaveFailed)...)
+	}
+	h.Marker = marker(cluster.MarkHold, step.Fence, step.Generation, cluster.Incarnation{}, "")
+	if target.OK {
+		h.CatalogXmin, h.EffectiveCatalogXmin = target, target
+	}
+	if !s.save(cluster.HoldName) {
+		return append(rows, refuseWants(step, cluster.CodeSaveFailed)...)
+	}
+	return append(rows, answers...)
+}
+
+func (w *world) newHold(s *server) *cluster.Slot {
+	h := &cluster.Slot{Name: cluster.HoldName, Kind: cluster.Physical, Incarnation: w.incarnation(), Saved: true, WALok: true}
+	s.slots[cluster.HoldName] = h
+	return h
+}
+
+func (w *world) holdTarget(s *server, step Step, pinned cluster.XID) (target cluster.Opt[cluster.XID], answers []cluster.Outcome) {
 	older := func(x cluster.XID) { target = cluster.OldestXID(target.Or(0), x) }
 	for _, slot := range s.slots {
 		if slot.Marker != nil && slot.Marker.Kind == cluster.MarkMirror {
 			older(slot.CatalogXmin.Or(0))
 		}
 	}
-	var answers []cluster.Outcome
 	for _, want := range step.Wants {
 		name, ok := want.Slot, pinned.NotAfter(want.CatalogXmin)
 		if name == "" {
 			name = cluster.HoldName
 		} else if !ok {
 			slot := s.slots[want.Slot]
-			ok = s.node.InRecovery || slot != nil && slot.Incarnation.Same(want.Source) && slot.EffectiveCatalogXmin.Or(0).NotAfter(want.CatalogXmin)
+			ok = s.node.InRecovery || slot != nil && slot.Invalidated == "" && slot.Incarnation.Same(want.Source) && slot.EffectiveCatalogXmin.Or(0).NotAfter(want.CatalogXmin)
 		}
 		row := cluster.Outcome{Name: name, Code: cluster.CodeNotPinned}
 		if ok {
@@ -165,11 +190,9 @@ func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 	}
 	if len(step.Wants) == 0 {
 		answers = []cluster.Outcome{{Name: cluster.HoldName, Code: cluster.CodeHeld}}
+		older(pinned)
 	}
-	if target.OK {
-		h.CatalogXmin, h.EffectiveCatalogXmin = target, target
-	}
-	return append(rows, answers...)
+	return target, answers
 }
 
 func refuseWants(step Step, code cluster.Code) (rows []cluster.Outcome) {
@@ -179,6 +202,9 @@ func refuseWants(step Step, code cluster.Code) (rows []cluster.Outcome) {
 			name = cluster.HoldName
 		}
 		rows = append(rows, cluster.Outcome{Name: name, Code: code})
+	}
+	if len(rows) == 0 {
+		rows = []cluster.Outcome{{Name: cluster.HoldName, Code: code}}
 	}
 	return rows
 }
@@ -225,7 +251,10 @@ func (w *world) apply(s *server, step Step, ch cluster.Change) cluster.Outcome {
 	case slot != nil && slot.ActivePID != 0:
 		return answer(cluster.CodeInUse)
 	}
-	if w.provable != nil && !w.provable(ch) {
+	if ch.Position.Restart < s.walFrom {
+		return answer(cluster.CodeWALMissing)
+	}
+	if !w.proves(ch) {
 		return answer(cluster.CodeNoConsistentPoint)
 	}
 	code := cluster.CodeMade
@@ -249,6 +278,7 @@ func (w *world) apply(s *server, step Step, ch cluster.Change) cluster.Outcome {
 		slot = &cluster.Slot{Name: ch.Name, Kind: cluster.Logical, Incarnation: w.incarnation()}
 		s.slots[ch.Name] = slot
 	}
+	was, _ := slot.Position()
 	way := "nothing_running"
 	switch {
 	case ch.SnapshotAt.OK:
@@ -266,12 +296,26 @@ func (w *world) apply(s *server, step Step, ch cluster.Change) cluster.Outcome {
 	case ch.SnapshotAt.OK:
 		slot.Snapshot, slot.Marker.Witness = cluster.SnapshotValid, ch.SnapshotAt
 		s.later[p.Restart] = ch.SnapshotAt.V
+		s.files[ch.SnapshotAt.V] = true
 	case ch.Snapshot.OK:
 		slot.Snapshot = cluster.SnapshotValid
 		s.files[p.Restart] = true
 	}
+	if was.Restart != p.Restart || was.CatalogXmin != p.CatalogXmin {
+		s.save(ch.Name)
+	}
+	w.origin[slot.Incarnation.Birth.V] = w.origin[ch.Source.Birth.V]
+	w.placed[slot.Incarnation.Birth.V] = place{s.node.Timeline, p.Confirmed}
 	row.Mirror, row.Way = cluster.Some(p), way
 	return answer(code)
+}
+
+// proves: by a file, or because nothing runs at some point before it.
+func (w *world) proves(ch cluster.Change) bool {
+	if w.provable != nil {
+		return w.provable(ch)
+	}
+	return ch.Snapshot.OK || w.quiet(ch.Position.Restart, ch.Position.Confirmed)
 }
 
 func (w *world) pastFork(s *server, slot cluster.Slot) bool { return pastFork(slot, s.node) }
@@ -299,40 +343,4 @@ func (s *server) setFailover(step Step) (rows []cluster.Outcome) {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// syncSlots is the worker of one standby: it ends at the first slot of such a
-// name that it did not make, and says so.
-func (w *world) syncSlots(node string) bool {
-	s, p := w.servers[node], w.primary()
-	for _, name := range slices.Sorted(maps.Keys(s.slots)) {
-		if here := s.slots[name]; here.Synced && (p.slots[name] == nil || !p.slots[name].Failover) {
-			delete(s.slots, name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.slots)) {
-		from := p.slots[name]
-		if !from.Failover || from.Confirmed.V > s.node.Replay.V {
-			continue
-		}
-		here := s.slots[name]
-		if here != nil && !here.Synced {
-			return false
-		}
-		if from.Invalidated != "" || !s.removed.NotAfter(from.CatalogXmin.V) {
-			continue
-		}
-		if here != nil && here.Invalidated != "" {
-			here = nil
-		}
-		if here == nil {
-			here = &cluster.Slot{Name: name, Kind: cluster.Logical, Incarnation: w.incarnation(), Synced: true, Failover: true}
-			s.slots[name] = here
-			w.born[here.Incarnation.Birth.V] = w.born[from.Incarnation.Birth.V]
-		}
-		here.Plugin, here.Database, here.DatabaseOID = from.Plugin, from.Database, from.DatabaseOID
-		here.Restart, here.Confirmed, here.CatalogXmin, here.EffectiveCatalogXmin = from.Restart, from.Confirmed, from.CatalogXmin, from.EffectiveCatalogXmin
-		here.WALok, here.Saved, here.Snapshot = true, true, cluster.SnapshotAbsent
-	}
-	return true
 }

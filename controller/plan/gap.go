@@ -1,0 +1,25 @@
+package plan
+
+import "fmt"
+
+func gapRule(c *cycle, pr *pair) *finding {
+	switch pr.prot {
+	case protGap:
+		return &finding{Unsafe, ReasonProtectionGap, fmt.Sprintf("the catalog rows of %s on %s (catalog_xmin %s, generation %d) were not held throughout: %s",
+			pr.t.slot.Name, pr.node, pr.mirror.CatalogXmin.Or(0), pr.mirror.Marker.Generation, c.gapCause(pr)), "it is dropped and made again from a new read"}
+	case protWitnessed:
+		return &finding{Unsafe, ReasonProtectionGap, fmt.Sprintf("nothing holds the catalog rows of %s on %s but the slot itself: %s", pr.t.slot.Name, pr.node, c.gapCause(pr)),
+			"it is held and stamped again in this cycle"}
+	}
+	return nil
+}
+
+func (c *cycle) gapCause(pr *pair) string {
+	if c.hold.why != "" {
+		return fmt.Sprintf("the hold on %s: %s", c.lead.primary, c.hold.why)
+	}
+	if !c.hold.pins(pr.mirror.CatalogXmin.Or(0)) {
+		return fmt.Sprintf("the hold on %s pins from %s only", c.lead.primary, c.hold.xmin)
+	}
+	return fmt.Sprintf("the holds are of generation %d", c.m.Generation)
+}
