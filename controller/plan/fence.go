@@ -56,10 +56,9 @@ func (c *cycle) fenceSteps() {
 }
 
 // targets are the nodes that may be written to: the primary, then the standbys.
-// None where the primary refuses this controller: another one leads; none where
-// the topology is not known.
+// None where the primary refuses this controller: another one leads.
 func (c *cycle) targets() []string {
-	if !c.o.Topology.OK() || c.fenceTrouble(c.lead.read.Node) != "" {
+	if c.fenceTrouble(c.lead.read.Node) != "" {
 		return nil
 	}
 	names := []string{c.lead.primary}

@@ -159,9 +159,6 @@ func TestPropertyNothingWithoutFreshLeaseTopologyAndPrimary(t *testing.T) {
 		now := func() Observation { w.cycle++; return w.observe() }
 		primary := FindPrimary(now(), w.memory)
 		for name, spoil := range map[string]func(o Observation) (spoiled []string){
-			"the topology is not known": func(o Observation) []string {
-				return slices.Collect(maps.Keys(w.servers))
-			},
 			"the primary is silent": func(o Observation) []string {
 				o.Nodes[primary] = Fact[NodeRead]{Err: "timeout"}
 				return slices.Collect(maps.Keys(w.servers))
@@ -178,9 +175,6 @@ func TestPropertyNothingWithoutFreshLeaseTopologyAndPrimary(t *testing.T) {
 		} {
 			o := now()
 			untouched := spoil(o)
-			if name == "the topology is not known" {
-				o.Topology.Err = "etcd does not answer"
-			}
 			if primary == "" || slices.Contains(untouched, primary) && len(untouched) == 1 {
 				untouched = slices.Collect(maps.Keys(w.servers))
 			}
@@ -191,6 +185,28 @@ func TestPropertyNothingWithoutFreshLeaseTopologyAndPrimary(t *testing.T) {
 				want := cluster.Fence{Scope: scope, Store: store, Epoch: w.memory.Epoch, Owner: "ctl", SystemID: system, Timeline: o.Nodes[primary].Value.Node.Timeline}
 				if step.Fence != want {
 					t.Fatalf("%s shows %+v, want %+v", step.ID, step.Fence, want)
+				}
+			}
+		}
+	})
+}
+
+// Where the topology cannot be read, what is there goes on moving, and nothing is
+// made and nothing dropped but what must not exist on a primary.
+func TestPropertyNothingIsMadeOrDroppedWithoutATopology(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := later(t, 20)
+		w := f.w
+		f.led(func() { w.createSlot("new") })
+		o := w.observe()
+		o.Topology.Err = "etcd does not answer"
+		for _, step := range Decide(w.now, w.policy, o, w.memory).Steps {
+			if step.Kind == StepDrop && !step.OnPrimary {
+				t.Fatalf("step %s drops %q", step.ID, step.Names)
+			}
+			for _, ch := range step.Changes {
+				if m := w.servers[step.Node].slots[ch.Name]; m == nil || m.Marker == nil || m.Marker.Kind != cluster.MarkMirror {
+					t.Fatalf("step %s makes %s", step.ID, ch.Name)
 				}
 			}
 		}
