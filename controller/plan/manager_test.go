@@ -20,15 +20,8 @@ func covering() *cluster.Manager {
 
 // managed is a cycle beside Patroni.
 func (w *world) managed(m *cluster.Manager, leader string) {
-	o := w.observe()
-	o.Topology.Value.Manager = m
-	if leader != "" {
-		o.Topology.Value.Leader = cluster.Some(leader)
-	}
-	w.plan = Decide(w.now, w.policy, o, w.memory)
-	w.steps = w.carryOut(w.plan)
-	w.memory, w.verdicts, w.conditions = Settle(w.now, w.policy, o, w.plan, w.steps)
-	w.now = w.now.Add(20 * time.Millisecond)
+	w.manager, w.leader = m, leader
+	w.turn()
 }
 
 func (w *world) told(code string) []Condition {

@@ -35,6 +35,10 @@ func (w *world) do(step Step) []cluster.Outcome {
 		case StepFailover:
 			rows = s.setFailover(step)
 		case StepGate:
+			if w.denied != "" {
+				rows = []cluster.Outcome{{Code: cluster.CodeNoPrivilege, Detail: w.denied, Hint: "grant it"}}
+				break
+			}
 			s.node.SynchronizedStandbySlots = slices.Clone(step.Names)
 			rows = []cluster.Outcome{{Code: cluster.CodeSet}}
 		}

@@ -25,8 +25,8 @@ func (w *world) decoder(node, name string) string {
 		return fmt.Sprintf("%s is not replayed, that ends at %s", at.Confirmed, s.node.Replay.V)
 	case !s.has(w.placed[m.Incarnation.Birth.V]):
 		return fmt.Sprintf("it was put to %+v, which timeline %d does not contain (%v)", w.placed[m.Incarnation.Birth.V], s.node.Timeline, s.node.History)
-	case at.Confirmed > w.highest[id]:
-		return fmt.Sprintf("it is at %s, beyond all that was confirmed (%s)", at.Confirmed, w.highest[id])
+	case at.Confirmed > w.confirmed(id, s):
+		return fmt.Sprintf("it is at %s, beyond all that was confirmed (%s)", at.Confirmed, w.confirmed(id, s))
 	case p != nil && p.slots[name] != nil && w.origin[p.slots[name].Incarnation.Birth.V] != id:
 		return "it is a copy of another slot"
 	case at.Restart < s.walFrom:
@@ -55,6 +55,16 @@ func (s *server) has(at place) bool {
 		}
 	}
 	return false
+}
+
+// confirmed is the highest position that the slot's consumer had confirmed on the
+// server's way through the timelines.
+func (w *world) confirmed(id uint64, s *server) cluster.LSN {
+	top := w.highest[id][s.node.Timeline]
+	for _, fork := range s.node.History {
+		top = max(top, min(w.highest[id][fork.Timeline], fork.LSN))
+	}
+	return top
 }
 
 // needs is from where on a slot needs catalog rows: its catalog_xmin, or what it

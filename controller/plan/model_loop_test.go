@@ -33,7 +33,8 @@ func (w *world) walk(o *Observation, s *server) {
 func (w *world) observe() Observation {
 	w.cycle++
 	o := Observation{Begun: w.now, Cycle: w.cycle, Nodes: map[string]Fact[NodeRead]{}, Snapshots: map[string][]byte{}}
-	o.Topology = Fact[cluster.Topology]{At: w.now}
+	o.Topology = Fact[cluster.Topology]{At: w.now, Err: w.unknown}
+	o.Topology.Value.Manager, o.Topology.Value.Leader = w.manager, cluster.Opt[string]{V: w.leader, OK: w.leader != ""}
 	for _, name := range slices.Sorted(maps.Keys(w.servers)) {
 		o.Topology.Value.Members = append(o.Topology.Value.Members, cluster.Member{Name: name})
 		s := w.servers[name]

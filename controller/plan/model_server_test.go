@@ -151,13 +151,14 @@ func (w *world) promote(name string) {
 	s := w.servers[name]
 	fork := s.node.Replay.V
 	s.node.History = append(slices.Clone(s.node.History), cluster.Fork{Timeline: s.node.Timeline, LSN: fork})
-	s.node.InRecovery, s.node.Timeline, s.paused = false, s.node.Timeline+1, false
+	next := s.node.Timeline
+	for _, other := range w.servers {
+		next = max(next, other.node.Timeline)
+	}
+	s.node.InRecovery, s.node.Timeline, s.paused = false, next+1, false
 	s.node.Insert, s.node.Flush = cluster.Some(fork+0x100), cluster.Some(fork+0x100)
 	s.node.Receive, s.node.Replay = cluster.None[cluster.LSN](), cluster.None[cluster.LSN]()
 	s.vacuums = nil
-	for id, f := range w.highest {
-		w.highest[id] = min(f, fork)
-	}
 	for n, other := range w.servers {
 		if n != name && other.up && other.node.InRecovery && other.node.Replay.V <= fork {
 			other.node.Timeline, other.node.History = s.node.Timeline, s.node.History

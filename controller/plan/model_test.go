@@ -47,9 +47,14 @@ type world struct {
 	origin map[time.Time]uint64
 	born   map[uint64]cluster.XID
 	placed map[time.Time]place
-	// highest confirmed_flush_lsn of each slot on this branch of history.
-	highest map[uint64]cluster.LSN
+	// highest confirmed_flush_lsn of each slot on each timeline.
+	highest map[uint64]map[cluster.Timeline]cluster.LSN
 	unheld  bool // somebody has had a hand on a hold since the primary was read last
+
+	manager *cluster.Manager // what Patroni says of itself, nil without it
+	leader  string           // its leader key
+	unknown string           // why the topology cannot be read
+	denied  string           // why synchronized_standby_slots cannot be set
 
 	refuse   func(Step) string // a step that the network eats: its error
 	lose     func(Step) bool   // the step is made, its answer lost
@@ -114,7 +119,7 @@ func newWorldAt(next cluster.XID, standbys ...string) *world {
 		servers: map[string]*server{},
 		memory:  Memory{Epoch: 10, Store: store},
 		nextXID: next,
-		origin:  map[time.Time]uint64{}, born: map[uint64]cluster.XID{}, placed: map[time.Time]place{}, highest: map[uint64]cluster.LSN{},
+		origin:  map[time.Time]uint64{}, born: map[uint64]cluster.XID{}, placed: map[time.Time]place{}, highest: map[uint64]map[cluster.Timeline]cluster.LSN{},
 	}
 	w.servers["a"] = newServer(false, next)
 	for _, name := range standbys {
@@ -178,7 +183,8 @@ func (w *world) createSlot(name string) *cluster.Slot {
 	p.save(name)
 	p.files[s.Restart.V] = true
 	id := w.births
-	w.origin[s.Incarnation.Birth.V], w.born[id], w.highest[id] = id, w.nextXID, end
+	w.origin[s.Incarnation.Birth.V], w.born[id] = id, w.nextXID
+	w.highest[id] = map[cluster.Timeline]cluster.LSN{p.node.Timeline: end}
 	w.placed[s.Incarnation.Birth.V] = place{p.node.Timeline, end}
 	return s
 }
@@ -195,7 +201,7 @@ func (w *world) confirm(name string, restart, confirmed cluster.LSN, x cluster.X
 		p.save(name)
 	}
 	id := w.origin[s.Incarnation.Birth.V]
-	w.highest[id] = max(w.highest[id], confirmed)
+	w.highest[id][p.node.Timeline] = max(w.highest[id][p.node.Timeline], confirmed)
 	w.placed[s.Incarnation.Birth.V] = place{p.node.Timeline, confirmed}
 }
 
