@@ -53,8 +53,9 @@ lint: ## vet, formatting, staticcheck
 demo: setup build ## watch a failover that loses nothing, in two minutes
 	bin/slotkeeper demo
 
-torture: setup build ## ROUNDS failovers (50) with a random SEED, none of which may lose a row
+torture: setup build ## ROUNDS failovers (50) with a random SEED, none of which may lose a row; rotations of 500 MB each
 	bin/slotkeeper demo --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
+	env SLOTKEEPER_ROTATION_MB=500 $(GO) test -count=1 -timeout 1h -run C22 ./test/cases
 
 fuzz: setup ## CALLS hostile calls (100000), KILLS kills, promotions and take-overs (100); takes minutes
 	env SLOTKEEPER_FUZZ_CALLS=$(CALLS) SLOTKEEPER_FUZZ_ROUNDS=$(KILLS) $(if $(SEED),SLOTKEEPER_FUZZ_SEED=$(SEED)) \

@@ -3,13 +3,17 @@ package plan
 import "fmt"
 
 func gapRule(c *cycle, pr *pair) *finding {
+	hint := "it is held and stamped again in this cycle"
+	if c.hold.state == holdForeign {
+		hint = c.dropHoldHint()
+	}
 	switch pr.prot {
 	case protGap:
 		return &finding{Unsafe, ReasonProtectionGap, fmt.Sprintf("the catalog rows of %s on %s (catalog_xmin %s, generation %d) were not held throughout: %s",
 			pr.t.slot.Name, pr.node, pr.mirror.CatalogXmin.Or(0), pr.mirror.Marker.Generation, c.gapCause(pr)), "it is dropped and made again from a new read"}
 	case protWitnessed:
 		return &finding{Unsafe, ReasonProtectionGap, fmt.Sprintf("nothing holds the catalog rows of %s on %s but the slot itself: %s", pr.t.slot.Name, pr.node, c.gapCause(pr)),
-			"it is held and stamped again in this cycle"}
+			hint}
 	}
 	return nil
 }

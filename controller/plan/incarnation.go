@@ -35,7 +35,7 @@ func (c *cycle) track(s cluster.Slot) tracked {
 	case c.successor:
 		note = succeed(note, s)
 		if !c.descends(note, s) {
-			note = c.recreated(&t, note)
+			note = c.recreated(&t, before)
 		}
 	case isRecreated(note, s):
 		note = c.recreated(&t, note)

@@ -111,7 +111,15 @@ func (c *cycle) isUnproven(s cluster.Slot) bool {
 		floor = seen // nothing is known of how this one came about
 	}
 	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}].Verdict
-	return s.Marker.Generation < floor || last.Reason == ReasonProtectionGap
+	return s.Marker.Generation < floor || last.Reason == ReasonProtectionGap || c.unseenSince(s.Marker.Timeline)
+}
+
+// unseenSince: between the timeline on which a mirror was proven last and the
+// present one there was a primary that this leader and its ledger never saw:
+// whether it held anything for the mirrors of others is not known (D18).
+func (c *cycle) unseenSince(proven cluster.Timeline) bool {
+	parent := parentTimeline(c.lead.read.Node)
+	return proven < parent && c.ledTimeline != parent
 }
 
 // noteUnproven has such a mirror dropped, or says that it is in use. A former

@@ -38,6 +38,7 @@ func TestC01NeverMadeAtNow(t *testing.T) {
 	s.Logical(s.A, "cdc")
 	s.Exec(s.A, "INSERT INTO t SELECT generate_series(1, 1000)")
 	s.Verdict("cdc", s.B, plan.Pending, plan.ReasonReplayLag)
+	last := s.Slot(s.A, "cdc").Confirmed.String()
 	s.StopDaemon()
 	s.OK(s.B.WaitReceived(s.Ctx, s.A))
 	s.FailOver(s.B)
@@ -45,8 +46,8 @@ func TestC01NeverMadeAtNow(t *testing.T) {
 	s.Run()
 	s.Condition(plan.CondSlotMissing)
 	s.Cycles(3)
-	if missing := s.Condition(plan.CondSlotMissing); missing.Subject != "cdc" || missing.Severity != plan.Critical {
-		t.Errorf("the condition is %s of %s", missing.Severity, missing.Subject)
+	if missing := s.Condition(plan.CondSlotMissing); missing.Subject != "cdc" || missing.Severity != plan.Critical || !strings.Contains(missing.Message, last) {
+		t.Errorf("the condition is %s of %s, last at %s: %q", missing.Severity, missing.Subject, last, missing.Message)
 	}
 	if s.Has(s.B, "cdc") {
 		t.Error("the slot was made on the new primary")

@@ -82,14 +82,21 @@ func (s *Scene) PutSnapshot(n *lab.Node, at cluster.LSN, bytes []byte) {
 	s.T.Helper()
 	path := snapshotPath(n, at)
 	s.OK(os.WriteFile(path+".new", bytes, 0o600))
-	if os.Geteuid() == 0 {
-		account, err := user.Lookup(lab.ServerUser)
-		s.OK(err)
-		uid, err := strconv.Atoi(account.Uid)
-		s.OK(err)
-		s.OK(os.Chown(path+".new", uid, -1))
-	}
+	s.own(path + ".new")
 	s.OK(os.Rename(path+".new", path))
+}
+
+// own gives a path to the user of the servers.
+func (s *Scene) own(path string) {
+	s.T.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	account, err := user.Lookup(lab.ServerUser)
+	s.OK(err)
+	uid, err := strconv.Atoi(account.Uid)
+	s.OK(err)
+	s.OK(os.Chown(path, uid, -1))
 }
 
 // NewestSnapshot gives the LSN and the bytes of the newest snapshot file.

@@ -1,0 +1,121 @@
+package cases
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/test/harness"
+)
+
+// Each node is promoted in turn while another lags: what lags keeps its mirror,
+// follows, and is a candidate again.
+func TestEachNodePromotedWhileAnotherLags(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	next := []*lab.Node{s.B, s.C, s.A}
+	for i, to := range next {
+		var lagging *lab.Node
+		for _, n := range s.Nodes()[1:] {
+			if n != to {
+				lagging = n
+			}
+		}
+		s.Exec(lagging, "SELECT pg_wal_replay_pause()")
+		behind := s.Slot(lagging, "cdc")
+		s.Exec(s.A, fmt.Sprintf("ALTER TABLE t ADD COLUMN c%d int DEFAULT %d", i, i))
+		s.Exec(s.A, "INSERT INTO t VALUES (1)")
+		s.Pass(s.A, "cdc")
+		s.Mirrored("cdc", to)
+		s.Exec(s.A, "INSERT INTO t VALUES (2)")
+		want := s.Peek(s.A, "cdc")
+		s.Level()
+		s.OK(to.WaitCatchup(s.Ctx, s.A))
+		s.FailOver(to)
+		s.Leads(to)
+		s.Same(s.Peek(s.A, "cdc"), want)
+		s.OK(lagging.Follow(s.Ctx, s.A)) // it will when it has replayed the old timeline
+		s.VacuumCatalogs(s.A)
+		s.Verdict("cdc", lagging, plan.Unsafe, plan.ReasonTimelineMismatch) // it replays the old one yet
+		if now := s.Slot(lagging, "cdc"); now != behind {
+			t.Errorf("turn %d: the mirror on %s went from %+v to %+v", i, lagging.Name(), behind, now)
+		}
+		s.Exec(lagging, "SELECT pg_wal_replay_resume()")
+		s.Safe([]string{"cdc"}, lagging)
+		for _, n := range s.Nodes()[1:] {
+			if !n.Running() {
+				s.Behind(n)
+			}
+		}
+		s.Safe([]string{"cdc"})
+		s.Same(s.Get(s.A, "cdc"), want)
+		s.Mirrored("cdc", lagging)
+	}
+}
+
+// After a promotion somebody drops the slot and makes one of its name, as some
+// consumers do. That is another slot: it is told of, and the mirrors are its own.
+func TestSlotMadeAnewAfterAPromotion(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	before := s.Slot(s.C, "cdc")
+	s.Exec(s.A, "INSERT INTO t VALUES (1)")
+	s.Level()
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	s.FreezeDaemon()
+	s.FailOver(s.B)
+	s.Leads(s.B)
+	s.Behind(s.C)
+	s.Exec(s.A, "SELECT pg_drop_replication_slot('cdc')")
+	s.Logical(s.A, "cdc")
+	fresh := s.Slot(s.A, "cdc")
+	s.ThawDaemon()
+	made := s.Condition(plan.CondSlotRecreated)
+	for _, at := range []string{before.Confirmed.String(), fresh.Confirmed.String()} {
+		if made.Subject != "cdc" || !strings.Contains(made.Message, at) {
+			t.Errorf("of %s it is said: %q, without %s", made.Subject, made.Message, at)
+		}
+	}
+	s.Safe([]string{"cdc"}, s.C)
+	if now := s.Slot(s.C, "cdc"); now.Position != fresh.Position {
+		t.Errorf("the mirror is at %+v, the new slot at %+v", now, fresh)
+	}
+	s.Exec(s.A, "INSERT INTO t VALUES (2)")
+	s.OK(s.C.WaitCatchup(s.Ctx, s.A))
+	s.FailOver(s.C)
+	s.Same(s.Get(s.C, "cdc"), []string{"table public.t: INSERT: id[integer]:2"})
+}
+
+// A primary comes back from an old copy, on a timeline that has been left: it is
+// not followed, nothing is written, and nothing of what is proven is given away.
+func TestPrimaryResetToAnOldTimeline(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s.Level()
+	s.FailOver(s.B)
+	old := s.A
+	s.Leads(s.B)
+	s.Behind(s.C)
+	s.Safe([]string{"cdc"}, s.C)
+	mirror := s.Slot(s.C, "cdc")
+	s.OK(s.A.StopFast(s.Ctx))
+	s.OK(os.RemoveAll(s.A.DataDir()))
+	s.OK(s.A.CopyOf(s.Ctx, old))
+	s.OK(s.A.Start(s.Ctx))
+	reset := s.Condition(plan.CondTimelineReset)
+	if reset.Severity != plan.Critical || !strings.Contains(reset.Message, "timeline 1") || !strings.Contains(reset.Message, "timeline 2") {
+		t.Errorf("it is %s: %q", reset.Severity, reset.Message)
+	}
+	marker := s.Text(s.A, "SELECT max((marker).generation) FROM slotkeeper.slots()")
+	s.Logical(s.A, "fresh")
+	s.Cycles(3)
+	if now := s.Slot(s.C, "cdc"); now != mirror {
+		t.Errorf("the mirror on c went from %+v to %+v", mirror, now)
+	}
+	if s.Has(s.C, "fresh") || s.Text(s.A, "SELECT max((marker).generation) FROM slotkeeper.slots()") != marker {
+		t.Error("something was written by the word of the primary that was reset")
+	}
+}
