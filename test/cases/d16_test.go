@@ -18,10 +18,7 @@ func TestD16FeedbackOffAndOn(t *testing.T) {
 
 	s.OK(s.B.Set(s.Ctx, map[string]string{"hot_standby_feedback": "off"}))
 	s.FeedbackPins(s.B, false)
-	s.Reshape(s.A)
-	want := s.Peek(s.A, "cdc")
-	s.Pass(s.A, "cdc")
-	s.VacuumCatalogs(s.A)
+	want := s.Outdate(s.A, "cdc")
 	s.OK(s.B.Set(s.Ctx, map[string]string{"hot_standby_feedback": "on"}))
 	s.FeedbackPins(s.B, true)
 	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
@@ -41,10 +38,7 @@ func TestD16EditedNotReloaded(t *testing.T) {
 	s.Condition(plan.CondFeedbackOff)
 	s.FreezeDaemon()
 
-	s.Reshape(s.A)
-	want := s.Peek(s.A, "cdc")
-	s.Pass(s.A, "cdc")
-	s.VacuumCatalogs(s.A)
+	want := s.Outdate(s.A, "cdc")
 	s.FeedbackPins(s.B, false)
 	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
 	s.FailOver(s.B)

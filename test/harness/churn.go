@@ -20,6 +20,19 @@ func (s *Scene) Reshape(n *lab.Node) {
 	s.Exec(n, "INSERT INTO t SELECT 'b' || i FROM generate_series(21, 30) i")
 }
 
+// Outdate reshapes table t, has the consumer of a slot (in the plugin
+// test_decoding) confirm all of it, and removes the catalog rows that nothing pins:
+// what a mirror of before needs is there only where a hold has kept it. It gives
+// what the slot would have sent.
+func (s *Scene) Outdate(n *lab.Node, slot string) []string {
+	s.T.Helper()
+	s.Reshape(n)
+	rows := s.Peek(n, slot)
+	s.Pass(n, slot)
+	s.VacuumCatalogs(n)
+	return rows
+}
+
 // Churn creates and drops 500 tables, each in a transaction of its own: the
 // catalogs fill with dead rows.
 func (s *Scene) Churn(n *lab.Node) {

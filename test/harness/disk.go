@@ -32,15 +32,45 @@ func (s *Scene) FaultyDisk(n *lab.Node) *Disk {
 	d.FullFor("")
 	n.Env("LD_PRELOAD="+library, "FAULT="+d.fault)
 	s.OK(n.Restart(s.Ctx))
-	s.OK(n.WaitStreaming(s.Ctx))
+	for _, standby := range s.Nodes()[1:] {
+		s.OK(standby.WaitStreaming(s.Ctx))
+	}
 	return d
 }
 
-// FullFor lets each write that would make a file fail whose path ends so; ""
-// for none.
+// FullFor lets each write fail that would fill a new file, or make a folder, whose
+// path ends so; "" for none. What was made of the file stays, as on a full disk.
 func (d *Disk) FullFor(suffix string) {
 	d.scene.T.Helper()
-	d.scene.OK(os.WriteFile(d.fault, []byte(suffix), 0o644))
+	d.scene.OK(os.WriteFile(d.fault+".new", []byte(suffix), 0o644))
+	d.scene.OK(os.Rename(d.fault+".new", d.fault))
+}
+
+// StopCheckpoint has the node write a checkpoint, on a standby a restartpoint, that
+// stops when it has made up its mind which files to remove from a folder, and
+// before it looks for them. The function that it gives lets it go on to its end.
+func (d *Disk) StopCheckpoint(folder string) (goOn func()) {
+	s := d.scene
+	s.T.Helper()
+	stopped := d.fault + ".stopped"
+	s.OK(os.RemoveAll(stopped))
+	d.FullFor("stop " + folder)
+	ended := make(chan error, 1)
+	go func() { ended <- d.node.Exec(s.Ctx, "CHECKPOINT") }()
+	s.Wait("the checkpoint on "+d.node.Name()+" to stop", func() (bool, string) {
+		select {
+		case err := <-ended:
+			s.T.Fatalf("it has ended: %v", err)
+		default:
+		}
+		_, err := os.Stat(stopped)
+		return err == nil, "it has not"
+	})
+	return func() {
+		s.T.Helper()
+		d.FullFor("")
+		s.OK(<-ended)
+	}
 }
 
 // HangFor has the first process hang that would make such a file, and gives its
