@@ -2,6 +2,9 @@ package cases
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,5 +78,43 @@ func TestD07Killed(t *testing.T) {
 	s.FailOver(s.B)
 	for _, slot := range slots {
 		s.Same(s.Get(s.B, slot), want)
+	}
+}
+
+// D07: a folder stands where a mirror's marker was, and one where a slot is to be
+// made. Neither is ours: it is told, left alone, and the others go on; out of the
+// way, all is well again.
+func TestD07FolderInThePlace(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
+	s.Logical(s.A, "cdc", "other")
+	s.RunEvery(100*time.Millisecond, "")
+	s.Safe([]string{"cdc", "other"})
+	of := s.Incarnation(s.B, "cdc")
+	slots := filepath.Join(s.B.DataDir(), "pg_replslot")
+	marker, next := filepath.Join(slots, "cdc", "slotkeeper"), filepath.Join(slots, "next")
+	s.FreezeDaemon()
+	s.OK(os.Remove(marker))
+	s.OK(os.Mkdir(marker, 0o755))
+	s.OK(os.Mkdir(next, 0o755))
+	s.OK(os.WriteFile(filepath.Join(next, "state"), nil, 0o644))
+	s.ThawDaemon()
+	s.Logical(s.A, "next")
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonNotOurs)
+	told := s.Verdict("next", s.B, plan.Pending, plan.ReasonBusy)
+	if !strings.Contains(told.Message, `"pg_replslot/next": Directory not empty`) {
+		t.Errorf("what keeps it from being made is not said: %s", told.Message)
+	}
+	s.Cycles(5)
+	s.Safe([]string{"other"})
+	if s.Incarnation(s.B, "cdc") != of || s.Has(s.B, "next") {
+		t.Error("what is not ours was touched, or something half made is there")
+	}
+
+	s.OK(os.RemoveAll(next))
+	s.Exec(s.B, "SELECT pg_drop_replication_slot('cdc')") // as the hint says
+	s.Safe([]string{"cdc", "next", "other"})
+	if bad := s.Rows(s.B, half); len(bad) > 0 {
+		t.Errorf("%q are half made", bad)
 	}
 }

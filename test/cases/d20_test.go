@@ -3,6 +3,7 @@ package cases
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -12,7 +13,7 @@ import (
 // sees it and ships it again, before anything could be lost.
 func TestD20RestartpointTakesTheFile(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Settings: harness.Still()})
+	s := harness.New(t, harness.Options{Settings: harness.Still(), Lasts: 8 * time.Minute})
 	s.Exec(s.A, "CREATE TABLE t (who text)")
 	s.Still(s.A)
 	disk := s.FaultyDisk(s.B)
