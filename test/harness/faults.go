@@ -44,6 +44,16 @@ func (s *Scene) FeedbackPins(standby *lab.Node, pins bool) {
 	})
 }
 
+// Feedback sets hot_standby_feedback on all standbys, and waits until the physical
+// slot of b says so.
+func (s *Scene) Feedback(value string) {
+	s.T.Helper()
+	for _, n := range s.Nodes()[1:] {
+		s.OK(n.Set(s.Ctx, map[string]string{"hot_standby_feedback": value}))
+	}
+	s.FeedbackPins(s.B, value == "on")
+}
+
 // Background gives the process id of one of the server's own processes.
 func (s *Scene) Background(n *lab.Node, kind string) int {
 	s.T.Helper()
