@@ -155,7 +155,7 @@ func TestHoldMishapSlotHasMoved(t *testing.T) {
 			s.Wait("the mirror whose rows are gone to go", func() (bool, string) {
 				return !s.Has(s.B, "cdc") || s.Incarnation(s.B, "cdc") != before.Incarnation, "it is there"
 			})
-			s.Logged("protection_gap")
+			rowsGone(s)
 			if mishap.byHand {
 				s.Condition(plan.CondHoldMissing)
 				s.Exec(s.A, dropHold)
@@ -199,7 +199,10 @@ func TestStandbyAwayTooLong(t *testing.T) {
 	}
 
 	s.OK(s.B.Start(s.Ctx))
-	s.Logged("protection_gap")
+	s.Wait("the controller to say that rows are gone", func() (bool, string) {
+		log := s.Daemon.LogTail(10000) // from 16 on the server may be the first to find out
+		return strings.Contains(log, string(plan.ReasonProtectionGap)) || strings.Contains(log, string(plan.ReasonRowsRemoved)), "it has not"
+	})
 	s.Safe(slots)
 	s.NoCondition(plan.CondHoldAge)
 	if s.Incarnation(s.B, "cdc") == old.Incarnation {

@@ -119,3 +119,42 @@ func TestPrimaryResetToAnOldTimeline(t *testing.T) {
 		t.Error("something was written by the word of the primary that was reset")
 	}
 }
+
+// An unproven slot of a new primary is in use when the controller comes: it
+// cannot be dropped, and nobody is interrupted. It is said, loudly, and the slot
+// goes as soon as it is free.
+func TestUnprovenSlotInUseAfterAPromotion(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s.Exec(s.A, "CREATE TABLE t (id int)")
+	s.Logical(s.A, "cdc")
+	s.Run()
+	s.Safe([]string{"cdc"})
+	s.Shut(s.B)
+	s.FreezeDaemon()
+	s.Exec(s.A, dropHold)
+	s.Exec(s.A, "INSERT INTO t VALUES (1)") // a row that can be decoded all the same
+	s.Pass(s.A, "cdc")
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	s.ThawDaemon()
+	s.Logged("hold_missing")
+	s.Safe([]string{"cdc"}, s.C)
+	s.FreezeDaemon()
+	s.FailOver(s.B)
+	s.Leads(s.B)
+	consumer := s.Consume(s.A, "cdc")
+	s.Open(s.A)
+	s.ThawDaemon()
+	used := s.Condition(plan.CondProtectionGap)
+	if used.Severity != plan.Critical || used.Subject != "cdc" || !strings.Contains(used.Message, fmt.Sprintf("process %d", consumer.PID())) {
+		t.Errorf("it is %s of %s: %q", used.Severity, used.Subject, used.Message)
+	}
+	s.Cycles(3)
+	if !s.Has(s.A, "cdc") || !consumer.Alive() {
+		t.Error("a slot in use was taken from its consumer")
+	}
+	consumer.Stop()
+	s.Wait("the unproven slot to go", func() (bool, string) { return !s.Has(s.A, "cdc"), "it is still there" })
+	s.Condition(plan.CondSlotMissing)
+	s.NoCondition(plan.CondProtectionGap)
+}

@@ -14,7 +14,7 @@ import (
 // again would give another history's rows for the consumer's.
 func TestDemotedAndDiverged(t *testing.T) {
 	t.Parallel()
-	for name, kept := range map[string]bool{"rewound": false} {
+	for name, kept := range map[string]bool{"rewound": false, "slots kept": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
