@@ -70,7 +70,7 @@ undefined)
     extension "-g -O1 -fsanitize=undefined -fno-sanitize-recover=undefined" -lubsan
     regress
     major=$("$BIN/pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
-    env "SLOTKEEPER_TEST_MAJOR=$major" "SLOTKEEPER_PG$major=$BIN" go test -count=1 ./test/fuzz
+    env "SLOTKEEPER_TEST_MAJOR=$major" "SLOTKEEPER_PG$major=$BIN" go test -count=1 -timeout 40m ./test/fuzz
     ;;
 valgrind)
     command -v valgrind >/dev/null || {
