@@ -49,10 +49,11 @@ type Controller struct {
 
 	topology plan.Fact[cluster.Topology] // the last one, for the log
 
-	moved  chan signal // from the watchers
-	reload chan Config
-	kicks  chan kick
-	shown  atomic.Pointer[status.Status]
+	moved   chan signal // from the watchers
+	reload  chan Config
+	kicks   chan kick
+	forgets chan forgetting
+	shown   atomic.Pointer[status.Status]
 }
 
 // kick asks for a cycle begun from now on; done gets its error.
@@ -73,6 +74,7 @@ func New(cfg Config, deps Deps) *Controller {
 		moved:   make(chan signal),
 		reload:  make(chan Config, 1),
 		kicks:   make(chan kick, 16),
+		forgets: make(chan forgetting),
 	}
 }
 
@@ -141,6 +143,9 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 		case k := <-c.kicks:
 			asked = append(asked, k)
 			timer.soon(0)
+			continue
+		case f := <-c.forgets:
+			f.done <- c.ForgetNow(f.node)
 			continue
 		case s := <-c.moved:
 			if s.counts() {

@@ -251,6 +251,8 @@ func (c *Controller) follow(ctx context.Context) {
 		select {
 		case k := <-c.kicks:
 			k.done <- errNoLonger
+		case f := <-c.forgets:
+			f.done <- errNoLonger
 		case <-ctx.Done():
 			return
 		case <-time.After(c.cfg.Interval):

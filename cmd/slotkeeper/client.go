@@ -130,6 +130,11 @@ func (d *daemonClient) Sync(ctx context.Context) (status.Status, error) {
 	return d.ask(ctx, http.MethodPost, "/sync")
 }
 
+// Forget has a member given up, and gives the document after that.
+func (d *daemonClient) Forget(ctx context.Context, node string) (status.Status, error) {
+	return d.ask(ctx, http.MethodPost, "/forget?node="+url.QueryEscape(node))
+}
+
 // maxDocument is far more than ten thousand pairs need.
 const maxDocument = 64 << 20
 

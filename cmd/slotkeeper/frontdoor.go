@@ -46,6 +46,14 @@ func (f *frontDoor) Status() (status.Status, bool) {
 	return status.Status{}, false
 }
 
+// Forget has the loop give a member up.
+func (f *frontDoor) Forget(ctx context.Context, node string) error {
+	if c := f.loop.Load(); c != nil {
+		return c.Forget(ctx, node)
+	}
+	return errNotBegun
+}
+
 func (f *frontDoor) RequestSync(ctx context.Context) error {
 	if c := f.loop.Load(); c != nil {
 		return c.RequestSync(ctx)

@@ -41,6 +41,7 @@ func Handler(o Options, source Source) http.Handler {
 		"/status":    {methods: get, serve: h.status},
 		"/metrics":   {methods: get, serve: metrics.ServeHTTP},
 		"/sync":      {methods: []string{http.MethodPost}, serve: h.sync},
+		"/forget":    {methods: []string{http.MethodPost}, serve: h.forget},
 		"/liveness":  {methods: get, open: true, serve: h.liveness},
 		"/readiness": {methods: get, open: true, serve: h.readiness},
 	}
@@ -60,7 +61,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, routes map[st
 		return
 	}
 	if !ok {
-		fail(w, http.StatusNotFound, "no such path: there are /, /status, /sync, /metrics, /liveness and /readiness")
+		fail(w, http.StatusNotFound, "no such path: there are /, /status, /sync, /forget, /metrics, /liveness and /readiness")
 		return
 	}
 	if !slices.Contains(rt.methods, r.Method) {

@@ -31,6 +31,7 @@ var errFollower = errors.New("follower")
 type fake struct {
 	doc  *status.Status
 	sync func(context.Context) error
+	lost error // what Forget gives
 }
 
 func (f fake) Status() (status.Status, bool) {
@@ -39,6 +40,12 @@ func (f fake) Status() (status.Status, bool) {
 	}
 	return *f.doc, true
 }
+
+func (f fake) Forget(context.Context, string) error { return f.lost }
+
+type refusal struct{ error }
+
+func (refusal) Refused() bool { return true }
 
 func (f fake) RequestSync(ctx context.Context) error { return f.sync(ctx) }
 
@@ -99,6 +106,13 @@ func TestAnswers(t *testing.T) {
 		"sync, huge body":      {with, "POST", "/sync", strings.Repeat("x", maxBody+1), 413, "has a body"},
 		"sync, follower":       {fake{doc: document(), sync: func(context.Context) error { return errFollower }}, "POST", "/sync", "", 409, "does not lead: node1 does"},
 		"sync, too late":       {fake{sync: func(context.Context) error { return context.DeadlineExceeded }}, "POST", "/sync", "", 504, "no cycle ended within 30s"},
+		"forget":               {with, "POST", "/forget?node=c", "", 200, `"scope":"shop"`},
+		"forget, GET":          {with, "GET", "/forget?node=c", "", 405, "/forget takes POST only"},
+		"forget, nobody":       {with, "POST", "/forget", "", 400, "which member?"},
+		"forget, refused":      {fake{lost: refusal{errors.New("c answers")}}, "POST", "/forget?node=c", "", 422, "c answers"},
+		"forget, follower":     {fake{doc: document(), lost: errFollower}, "POST", "/forget?node=c", "", 409, "does not lead: node1 does"},
+		"forget, too late":     {fake{lost: context.DeadlineExceeded}, "POST", "/forget?node=c", "", 504, "no cycle ended within 30s"},
+		"forget, failed":       {fake{lost: errors.New("no etcd")}, "POST", "/forget?node=c", "", 503, "the cycle failed: no etcd"},
 		"sync, failed":         {fake{sync: func(context.Context) error { return errors.New("no etcd") }}, "POST", "/sync", "", 503, "the cycle failed: no etcd"},
 		"liveness":             {none, "GET", "/liveness", "", 200, "alive"},
 		"readiness":            {with, "GET", "/readiness", "", 200, "ready"},

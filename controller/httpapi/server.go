@@ -20,6 +20,9 @@ type Source interface {
 	Status() (status.Status, bool)
 	// RequestSync has a cycle begun from now on and returns when it is over.
 	RequestSync(ctx context.Context) error
+	// Forget has a member that is away given up, and returns when that is done. An
+	// error with Refused() true says why it is not.
+	Forget(ctx context.Context, node string) error
 }
 
 // Options say where and for whom to serve.

@@ -52,7 +52,7 @@ func (c *cycle) oldestSlot() cluster.XID {
 // memberAway: one condition for a member that is away, from half of the time on
 // after which it is given up.
 func (c *cycle) memberAway(name string, note NodeNote) {
-	if note.AwaySince.IsZero() || !c.holdsBack(note) {
+	if note.AwaySince.IsZero() || !c.holdsBack(note) || note.GivenUp && c.m.Forgotten[name] {
 		return
 	}
 	away := c.now.Sub(note.AwaySince).Round(time.Second)

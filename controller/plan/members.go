@@ -99,11 +99,3 @@ func (c *cycle) writable(name string) bool {
 	read, ok := c.readable(name)
 	return ok && read.Node.Timeline == c.lead.read.Node.Timeline && c.fenceTrouble(read.Node) == ""
 }
-
-// Forget gives a member up for good: the holds no longer wait for it. It is a
-// member again as soon as it is read.
-func (m *Memory) Forget(node string) {
-	forgotten := cloned(m.Forgotten)
-	forgotten[node] = true
-	m.Forgotten = forgotten
-}

@@ -35,7 +35,10 @@ func (c *cycle) isOrphan(s cluster.Slot) bool {
 	if s.Restart.Or(0) == 0 && !s.Xmin.OK && !s.CatalogXmin.OK {
 		return false // it pins nothing
 	}
-	for _, note := range c.m.Standbys {
+	for name, note := range c.m.Standbys {
+		if c.m.Forgotten[name] {
+			continue
+		}
 		if !note.Known || note.StreamSlot == s.Name {
 			return false
 		}
