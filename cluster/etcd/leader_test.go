@@ -151,8 +151,8 @@ func TestTheLeaseOutlivesItsFirstTTL(t *testing.T) {
 // C42: the leader hears nothing any more, as when its process was stopped.
 func TestTheOldLeaderStopsBeforeANewOneLeads(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string) {
-		p := newProxy(t, url)
-		term := campaign(t, open(t, options(t, p.url)), "a")
+		p := newLink(t, url)
+		term := campaign(t, open(t, options(t, "http://"+p.Addr())), "a")
 		b := open(t, options(t, url))
 		type result struct {
 			won
@@ -163,7 +163,7 @@ func TestTheOldLeaderStopsBeforeANewOneLeads(t *testing.T) {
 			next, err := b.Campaign(t.Context(), "b", "")
 			waiting <- result{won{next, err}, term.Valid(time.Now())}
 		}()
-		p.stall()
+		p.Stall()
 		if err := ended(t, term.Context()); !errors.Is(err, ErrDeadline) {
 			t.Errorf("ended with %v, want ErrDeadline", err)
 		}
@@ -177,7 +177,7 @@ func TestTheOldLeaderStopsBeforeANewOneLeads(t *testing.T) {
 		if second.still || second.term.Epoch() <= term.Epoch() {
 			t.Errorf("two lead, or epoch %d comes after %d", second.term.Epoch(), term.Epoch())
 		}
-		p.heal()
+		p.Heal()
 		if err := second.term.Resign(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -199,8 +199,8 @@ func TestValidIsUpToTheDeadline(t *testing.T) {
 
 func TestAShortOutageDoesNotEndTheTerm(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, embedded(t))
-	o := options(t, p.url)
+	p := newLink(t, embedded(t))
+	o := options(t, "http://"+p.Addr())
 	o.LeaseTTL = 6 * time.Second
 	term := campaign(t, open(t, o), "a")
 	lastError := func() error {
@@ -208,9 +208,9 @@ func TestAShortOutageDoesNotEndTheTerm(t *testing.T) {
 		defer term.mu.Unlock()
 		return term.last
 	}
-	p.cut()
+	p.Cut()
 	eventually(t, "a failed keep-alive", func() bool { return lastError() != nil })
-	p.heal()
+	p.Heal()
 	eventually(t, "a keep-alive that is answered", func() bool { return lastError() == nil })
 	if !term.Valid(time.Now()) {
 		t.Error(context.Cause(term.Context()))
@@ -237,16 +237,16 @@ func TestAWaiterGivesUpWithItsContext(t *testing.T) {
 
 func TestAWaiterLivesThroughAnOutage(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, embedded(t))
-	a, b := open(t, options(t, embedded(t))), open(t, options(t, p.url))
+	p := newLink(t, embedded(t))
+	a, b := open(t, options(t, embedded(t))), open(t, options(t, "http://"+p.Addr()))
 	term := campaign(t, a, "a")
 	waiting := inBackground(t.Context(), b, "b")
-	p.cut()
+	p.Cut()
 	eventually(t, "the waiter to notice", func() bool { return errors.Is(b.Health(), ErrUnreachable) })
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p.heal()
+	p.Heal()
 	wins(t, waiting)
 }
 
@@ -282,13 +282,13 @@ func TestAKeyThatIsLostAtOnceIsNotWon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProxy(t, embedded(t))
-			c, direct := open(t, options(t, p.url)), open(t, options(t, embedded(t)))
+			p := newLink(t, embedded(t))
+			c, direct := open(t, options(t, "http://"+p.Addr())), open(t, options(t, embedded(t)))
 			lease, err := c.grant(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.swallowReplies()
+			p.SwallowReplies()
 			taken := make(chan error, 1)
 			go func() {
 				_, err := c.take(t.Context(), lease, `{"name":"a"}`)
@@ -302,7 +302,7 @@ func TestAKeyThatIsLostAtOnceIsNotWon(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := after(t, direct)
-			p.heal()
+			p.Heal()
 			err = <-taken
 			var held *NotLeaderError
 			if !errors.Is(err, want) && !(errors.As(want, &held) && errors.As(err, &held) && held.Holder.Name == "b") {

@@ -176,18 +176,18 @@ func TestAWriteWithoutAnAnswerIsLookedAtAgain(t *testing.T) {
 	for name, next := range map[string]string{"another value": "third", "the value before": "first", "the same value": "second"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProxy(t, embedded(t))
-			o := options(t, p.url)
+			p := newLink(t, embedded(t))
+			o := options(t, "http://"+p.Addr())
 			o.RequestTimeout, o.LeaseTTL = 500*time.Millisecond, time.Minute
 			c, direct := open(t, o), open(t, options(t, embedded(t)))
 			term, l := campaign(t, c, "a"), c.Ledger()
 			write(t, l, term, PartCluster, "first")
-			p.swallowReplies()
+			p.SwallowReplies()
 			if err := l.Write(t.Context(), term, PartCluster, []byte("second")); !errors.Is(err, ErrUnreachable) {
 				t.Fatalf("got %v, want ErrUnreachable", err)
 			}
 			eventually(t, "the write to arrive", func() bool { return load(t, direct.Ledger())[PartCluster] == "second" })
-			p.heal()
+			p.Heal()
 			write(t, l, term, PartCluster, next)
 			if got := load(t, direct.Ledger())[PartCluster]; got != next {
 				t.Errorf("the part is %q, want %q", got, next)

@@ -2,14 +2,7 @@ package etcd
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,81 +12,35 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
-// authority signs certificates in a folder of its own.
-type authority struct {
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	last int64
-}
-
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t *testing.T, names ...string) *lab.Authority {
 	t.Helper()
-	a := &authority{dir: t.TempDir()}
-	a.key, a.cert = a.issue(t, "ca", &x509.Certificate{
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
+	a, err := lab.NewAuthority(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	issue(t, a, names...)
 	return a
 }
 
-func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
-
-func (a *authority) server(t *testing.T) {
-	a.issue(t, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-}
-
-// issue writes NAME.pem and NAME.key. The first one that is issued signs itself.
-func (a *authority) issue(t *testing.T, name string, c *x509.Certificate) (*ecdsa.PrivateKey, *x509.Certificate) {
+func issue(t *testing.T, a *lab.Authority, names ...string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.last++
-	c.SerialNumber, c.Subject = big.NewInt(a.last), pkix.Name{CommonName: name}
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.write(t, name+".pem", "CERTIFICATE", der)
-	a.write(t, name+".key", "PRIVATE KEY", keyDER)
-	c, err = x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, c
-}
-
-func (a *authority) write(t *testing.T, name, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(a.file(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		if err := a.Issue(name); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
 func TestTLSWithClientCertificates(t *testing.T) {
 	t.Parallel()
-	own, foreign := newAuthority(t), newAuthority(t)
-	own.server(t)
-	own.issue(t, "client", &x509.Certificate{})
-	foreign.issue(t, "client", &x509.Certificate{})
-	server := startEtcd(t, t.TempDir(), "https", "--client-cert-auth", "--trusted-ca-file", own.file("ca.pem"),
-		"--cert-file", own.file("server.pem"), "--key-file", own.file("server.key"))
-	t.Cleanup(server.stop)
-	good := options(t, server.url)
-	good.CAFile, good.CertFile, good.KeyFile = own.file("ca.pem"), own.file("client.pem"), own.file("client.key")
+	server, foreign := ownEtcd(t, lab.EtcdOptions{TLS: true, ClientCerts: true}), newAuthority(t, "client")
+	url := server.Endpoints()[0]
+	good := options(t, url)
+	good.CAFile, good.CertFile, good.KeyFile = server.File("ca.pem"), server.File("client.pem"), server.File("client.key")
 	good.DialTimeout = 10 * time.Second
 
 	c := open(t, good)
@@ -105,13 +52,13 @@ func TestTLSWithClientCertificates(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"another authority":         {func(o *Options) { o.CAFile = foreign.file("ca.pem") }, "signed by unknown authority"},
+		"another authority":         {func(o *Options) { o.CAFile = foreign.File("ca.pem") }, "signed by unknown authority"},
 		"the system's authorities":  {func(o *Options) { o.CAFile, o.CertFile, o.KeyFile = "", "", "" }, "signed by unknown authority"},
 		"no client certificate":     {func(o *Options) { o.CertFile, o.KeyFile = "", "" }, "asks for a client certificate: give cert_file"},
-		"foreign client":            {func(o *Options) { o.CertFile, o.KeyFile = foreign.file("client.pem"), foreign.file("client.key") }, "accept the client certificate in cert_file " + foreign.file("client.pem")},
-		"a name not in certificate": {func(o *Options) { o.Endpoints = []string{strings.Replace(server.url, "127.0.0.1", "localhost", 1)} }, "to match localhost"},
+		"foreign client":            {func(o *Options) { o.CertFile, o.KeyFile = foreign.File("client.pem"), foreign.File("client.key") }, "accept the client certificate in cert_file " + foreign.File("client.pem")},
+		"a name not in certificate": {func(o *Options) { o.Endpoints = []string{strings.Replace(url, "127.0.0.1", "localhost", 1)} }, "to match localhost"},
 		"without TLS": {func(o *Options) {
-			*o = options(t, strings.Replace(server.url, "https", "http", 1))
+			*o = options(t, strings.Replace(url, "https", "http", 1))
 		}, "error reading server preface"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,9 +73,8 @@ func TestTLSWithClientCertificates(t *testing.T) {
 
 func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t)
-	a.issue(t, "client", &x509.Certificate{})
-	o := Options{Endpoints: []string{"https://h:1"}, CertFile: a.file("client.pem"), KeyFile: a.file("client.key")}
+	a := newAuthority(t, "client")
+	o := Options{Endpoints: []string{"https://h:1"}, CertFile: a.File("client.pem"), KeyFile: a.File("client.key")}
 	config, err := o.tlsConfig(new(atomic.Bool))
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +83,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.issue(t, "client", &x509.Certificate{})
+	issue(t, a, "client")
 	after, err := config.GetClientCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -170,36 +116,30 @@ func wantsRefusal(t *testing.T, o Options, kind error, texts ...string) {
 
 // withUsers starts an etcd with the users root, slotkeeper (may write its
 // prefix) and reader (may read it).
-func withUsers(t *testing.T) (url string, passwords func(user, password string, o Options) Options) {
+func withUsers(t *testing.T) (url string, as func(user, password string, o Options) Options) {
 	t.Helper()
-	server := startEtcd(t, t.TempDir(), "http", "--auth-token-ttl", "1")
-	t.Cleanup(server.stop)
-	c := open(t, options(t, server.url)).v3
+	server := ownEtcd(t, lab.EtcdOptions{Users: true, TokenTTL: time.Second})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	must := func(_ any, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	c, err := server.Client(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	end := clientv3.GetPrefixRangeEnd("/slotkeeper/")
-	for user, kind := range map[string]clientv3.PermissionType{
-		"root": clientv3.PermissionType(clientv3.PermReadWrite), "slotkeeper": clientv3.PermissionType(clientv3.PermReadWrite),
-		"reader": clientv3.PermissionType(clientv3.PermRead),
-	} {
-		must(c.UserAdd(ctx, user, "hunter2-"+user))
-		must(c.RoleAdd(ctx, user))
-		must(c.RoleGrantPermission(ctx, user, "/slotkeeper/", end, kind))
-		must(c.UserGrantRole(ctx, user, user))
+	defer func() { _ = c.Close() }() // its context is the test's
+	_, err1 := c.UserAdd(ctx, "reader", "hunter2-reader")
+	_, err2 := c.RoleAdd(ctx, "reader")
+	_, err3 := c.RoleGrantPermission(ctx, "reader", "/slotkeeper/", clientv3.GetPrefixRangeEnd("/slotkeeper/"), clientv3.PermissionType(clientv3.PermRead))
+	_, err4 := c.UserGrantRole(ctx, "reader", "reader")
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
 	}
-	must(c.AuthEnable(ctx))
-	return server.url, func(user, password string, o Options) Options {
+	url = server.Endpoints()[0]
+	return url, func(user, password string, o Options) Options {
 		file := filepath.Join(t.TempDir(), "password")
 		if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o.Endpoints, o.Username, o.PasswordFile = []string{server.url}, user, file
+		o.Endpoints, o.Username, o.PasswordFile = []string{url}, user, file
 		return o
 	}
 }

@@ -1,14 +1,11 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +14,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
+
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
 // patience is how long a condition is waited for that must come.
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 var shared struct {
 	sync.Mutex
 	embedded *Server
-	debian   *process
+	debian   *lab.Etcd
 	dirs     []string
 }
 
@@ -56,7 +55,7 @@ func stopShared() {
 		_ = shared.embedded.Close()
 	}
 	if shared.debian != nil {
-		shared.debian.stop()
+		_ = shared.debian.Close()
 	}
 	for _, d := range shared.dirs {
 		_ = os.RemoveAll(d)
@@ -92,9 +91,9 @@ func debian(t *testing.T) string {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.debian == nil {
-		shared.debian = startEtcd(t, sharedDir(t), "http")
+		shared.debian = startEtcd(t, lab.EtcdOptions{})
 	}
-	return shared.debian.url
+	return shared.debian.Endpoints()[0]
 }
 
 // onBoth runs a test against the embedded server and against etcd as Debian packs it.
@@ -180,59 +179,38 @@ func ended(t *testing.T, ctx context.Context) error {
 	}
 }
 
-// process is an etcd server as a program of its own.
-type process struct {
-	cmd  *exec.Cmd
-	url  string
-	gone chan struct{} // closed when it has ended
-}
-
-func startEtcd(t *testing.T, dir, scheme string, args ...string) *process {
+// startEtcd starts etcd as Debian packs it, as a program of its own.
+func startEtcd(t *testing.T, o lab.EtcdOptions) *lab.Etcd {
 	t.Helper()
-	for try := 0; ; try++ {
-		p, err := tryEtcd(filepath.Join(dir, fmt.Sprint("data", try)), scheme, args...)
-		if err == nil {
-			return p
-		}
-		if try == 4 { // another process may have taken the port
-			t.Fatal(err)
-		}
+	o.Members = 1
+	e, err := lab.StartEtcd(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return e
 }
 
-func tryEtcd(dir, scheme string, args ...string) (*process, error) {
-	client, peer := freePort(), freePort()
-	p := &process{url: scheme + "://" + client, gone: make(chan struct{})}
-	var log bytes.Buffer
-	p.cmd = exec.Command("/usr/bin/etcd", append([]string{
-		"--name", "t", "--data-dir", dir, "--logger", "zap",
-		"--listen-client-urls", p.url, "--advertise-client-urls", p.url,
-		"--listen-peer-urls", "http://" + peer, "--initial-advertise-peer-urls", "http://" + peer,
-		"--initial-cluster", "t=http://" + peer,
-	}, args...)...)
-	p.cmd.Stdout, p.cmd.Stderr = &log, &log
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting /usr/bin/etcd (Debian's etcd-server): %w", err)
-	}
-	go func() { _ = p.cmd.Wait(); close(p.gone) }()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		select {
-		case <-p.gone:
-			return nil, fmt.Errorf("etcd ended at once: %s", &log)
-		default:
+// ownEtcd is one that ends with the test.
+func ownEtcd(t *testing.T, o lab.EtcdOptions) *lab.Etcd {
+	t.Helper()
+	e := startEtcd(t, o)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
 		}
-		if conn, err := net.Dial("tcp", client); err == nil {
-			_ = conn.Close()
-			return p, nil
-		}
-	}
-	p.stop()
-	return nil, fmt.Errorf("etcd does not listen")
+	})
+	return e
 }
 
-func (p *process) stop() {
-	_ = p.cmd.Process.Kill()
-	<-p.gone
+// newLink is a way to a server that can be cut; it ends with the test.
+func newLink(t *testing.T, url string) *lab.Link {
+	t.Helper()
+	l, err := lab.NewLink(strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
 }
 
 func freePort() string {

@@ -71,13 +71,13 @@ func TestASlowReaderGetsTheNewestState(t *testing.T) {
 
 func TestAReaderIsToldOfAnOutageAndOfWhatWasMissed(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, embedded(t))
-	c, reader := open(t, options(t, embedded(t))), open(t, options(t, p.url))
+	p := newLink(t, embedded(t))
+	c, reader := open(t, options(t, embedded(t))), open(t, options(t, "http://"+p.Addr()))
 	term, l := campaign(t, c, "a"), c.Ledger()
 	write(t, l, term, PartSlots(0), "old")
 	events := reader.WatchPrefix(t.Context())
 	<-events
-	p.cut()
+	p.Cut()
 	e := until(t, events, "the outage", func(e Event) bool { return e.Err != nil })
 	if !errors.Is(e.Err, ErrUnreachable) || string(e.Parts[PartSlots(0)].Value) != "old" {
 		t.Errorf("the outage is told as %+v", e)
@@ -86,7 +86,7 @@ func TestAReaderIsToldOfAnOutageAndOfWhatWasMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, l, term, PartCluster, "new")
-	p.heal()
+	p.Heal()
 	e = until(t, events, "the end of the outage", func(e Event) bool { return e.Err == nil })
 	if string(e.Parts[PartCluster].Value) != "new" || len(e.Parts) != 1 {
 		t.Errorf("the state after the outage is %+v", e)
@@ -96,8 +96,8 @@ func TestAReaderIsToldOfAnOutageAndOfWhatWasMissed(t *testing.T) {
 // C42: what the watch would go on from is compacted away while it is cut off.
 func TestAWatchAcrossACompactionMissesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string) {
-		p := newProxy(t, url)
-		c, reader := open(t, options(t, url)), open(t, options(t, p.url))
+		p := newLink(t, url)
+		c, reader := open(t, options(t, url)), open(t, options(t, "http://"+p.Addr()))
 		type state struct {
 			value string
 			reset bool
@@ -136,12 +136,12 @@ func TestAWatchAcrossACompactionMissesNothing(t *testing.T) {
 		if s := <-states; s != (state{value: "seen"}) {
 			t.Fatalf("the second state is %+v", s)
 		}
-		p.cut()
+		p.Cut()
 		put("gone")
 		if _, err := c.v3.Compact(t.Context(), put("final")); err != nil {
 			t.Fatal(err)
 		}
-		p.heal()
+		p.Heal()
 		if s := <-states; s != (state{value: "final", reset: true}) {
 			t.Errorf("after the compaction the state is %+v", s)
 		}

@@ -11,5 +11,6 @@
 //
 // The package runs on Linux: it finds a server's processes in /proc. It may
 // import cluster, controller/status and controller/plan (what it reads from the
-// controller) of this project. Only cmd and test/ may import it.
+// controller) of this project. Only cmd, test/ and the tests of cluster/etcd
+// may import it.
 package lab

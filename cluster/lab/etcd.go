@@ -16,13 +16,16 @@ import (
 // EtcdOptions say what kind of etcd is started. The zero value is three plain
 // members.
 type EtcdOptions struct {
-	Dir      string        // the folder in which it makes its own; "" is the system's temporary folder
-	Members  int           // 0 is three
-	TLS      bool          // https for clients and peers, by an authority of its own
-	Users    bool          // root, EtcdUser, which may do anything under /slotkeeper/, and PatroniUser, under /service/
-	TokenTTL time.Duration // of users' tokens, in whole seconds; 0 is etcd's five minutes
-	Quota    int64         // bytes of the database; 0 is etcd's own 2 GiB
-	Args     []string      // further arguments of each member
+	Dir     string // the folder in which it makes its own; "" is the system's temporary folder
+	Members int    // 0 is three
+	TLS     bool   // https for clients and peers, by an authority of its own
+	// ClientCerts has clients show a certificate of that authority, such as
+	// client.pem with client.key.
+	ClientCerts bool
+	Users       bool          // root, EtcdUser, which may do anything under /slotkeeper/, and PatroniUser, under /service/
+	TokenTTL    time.Duration // of users' tokens, in whole seconds; 0 is etcd's five minutes
+	Quota       int64         // bytes of the database; 0 is etcd's own 2 GiB
+	Args        []string      // further arguments of each member
 }
 
 // The users of an etcd that has some, beside root.
@@ -69,8 +72,10 @@ func (e *Etcd) make(ctx context.Context) error {
 		if e.authority, err = NewAuthority(e.dir); err != nil {
 			return err
 		}
-		if err := e.authority.Issue("server"); err != nil {
-			return err
+		for _, name := range []string{"server", "client"} {
+			if err := e.authority.Issue(name); err != nil {
+				return err
+			}
 		}
 	}
 	for user, password := range etcdPasswords {
@@ -104,16 +109,11 @@ func (e *Etcd) Endpoints() []string {
 	return urls
 }
 
-// CAFile is the authority's certificate, "" without TLS.
-func (e *Etcd) CAFile() string {
-	if e.authority == nil {
-		return ""
-	}
-	return e.authority.File("ca.pem")
-}
+// File is the path of one of the authority's files: ca.pem, client.pem, client.key.
+func (e *Etcd) File(name string) string { return filepath.Join(e.dir, name) }
 
 // PasswordFile holds the password of a user.
-func (e *Etcd) PasswordFile(user string) string { return filepath.Join(e.dir, user+".password") }
+func (e *Etcd) PasswordFile(user string) string { return e.File(user + ".password") }
 
 // Section is the etcd section of slotkeeper's configuration that leads to these
 // endpoints, or to all where none is given. more are further settings in it,
@@ -124,7 +124,10 @@ func (e *Etcd) Section(endpoints []string, more ...string) string {
 	}
 	settings := append([]string{"endpoints: ['" + strings.Join(endpoints, "', '") + "']"}, more...)
 	if e.options.TLS {
-		settings = append(settings, "ca_file: "+e.CAFile())
+		settings = append(settings, "ca_file: "+e.File("ca.pem"))
+	}
+	if e.options.ClientCerts {
+		settings = append(settings, "cert_file: "+e.File("client.pem"), "key_file: "+e.File("client.key"))
 	}
 	if e.options.Users {
 		settings = append(settings, "username: "+EtcdUser, "password_file: "+e.PasswordFile(EtcdUser))

@@ -26,14 +26,9 @@ func (e *Etcd) Client(ctx context.Context, endpoints ...string) (*clientv3.Clien
 		endpoints = e.Endpoints()
 	}
 	cfg := clientv3.Config{Endpoints: endpoints, DialTimeout: 2 * time.Second, Context: ctx, Logger: zap.NewNop()}
-	if e.authority != nil {
-		pem, err := os.ReadFile(e.CAFile())
-		if err != nil {
-			return nil, fmt.Errorf("connecting to the lab's etcd: %w", err)
-		}
-		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(pem)
-		cfg.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	var err error
+	if cfg.TLS, err = e.tlsConfig(); err != nil {
+		return nil, fmt.Errorf("connecting to the lab's etcd: %w", err)
 	}
 	if e.hasUsers() {
 		cfg.Username, cfg.Password = "root", etcdPasswords["root"]
@@ -43,6 +38,24 @@ func (e *Etcd) Client(ctx context.Context, endpoints ...string) (*clientv3.Clien
 		return nil, fmt.Errorf("connecting to the lab's etcd at %s: %w", strings.Join(endpoints, ", "), err)
 	}
 	return client, nil
+}
+
+// tlsConfig is nil without TLS.
+func (e *Etcd) tlsConfig() (*tls.Config, error) {
+	if e.authority == nil {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(e.File("ca.pem"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	own, err := tls.LoadX509KeyPair(e.File("client.pem"), e.File("client.key"))
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}, nil
 }
 
 func (e *Etcd) hasUsers() bool {

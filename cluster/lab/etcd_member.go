@@ -94,6 +94,9 @@ func (m *EtcdMember) args() []string {
 			"--peer-cert-file", a.File("server.pem"), "--peer-key-file", a.File("server.key"),
 			"--peer-trusted-ca-file", a.File("ca.pem"), "--peer-client-cert-auth")
 	}
+	if e.options.ClientCerts {
+		args = append(args, "--client-cert-auth", "--trusted-ca-file", e.File("ca.pem"))
+	}
 	if e.options.Users {
 		args = append(args, "--bcrypt-cost", "4") // the least: every client of a test logs in
 	}
