@@ -78,6 +78,10 @@ func New(cfg Config, deps Deps) *Controller {
 	}
 }
 
+// TakeOver has the loop replace the fence of another etcd, once on each node.
+// Call it before Run.
+func (c *Controller) TakeOver() { c.cfg.Policy.TakeOver = true }
+
 // Run campaigns, leads, and campaigns again until ctx ends. Mirrors stay as
 // they are when it returns; a leadership still held is given back.
 func (c *Controller) Run(ctx context.Context) error {
@@ -138,6 +142,7 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 			log.Warn("leadership lost")
 			return
 		case cfg := <-c.reload:
+			cfg.Policy.TakeOver = c.cfg.Policy.TakeOver // it was asked of this process
 			c.cfg = cfg
 			log.Info("configuration reloaded")
 		case k := <-c.kicks:
@@ -245,7 +250,7 @@ func (c *Controller) Begin(ctx context.Context, term Term) (err error) {
 	if err != nil {
 		return fmt.Errorf("loading the ledger: %w", err)
 	}
-	mem.Epoch, mem.Store = term.Epoch(), term.Store()
+	mem.Epoch, mem.Store, mem.TakenOver = term.Epoch(), term.Store(), c.memory.TakenOver
 	c.memory, c.term = mem, term
 	c.ledger = newLedger(parts)
 	for _, r := range c.readers {
@@ -268,6 +273,10 @@ func (c *Controller) Cycle(ctx context.Context) (next time.Duration, err error) 
 	}()
 	c.awaits, c.wrote = nil, nil
 	seen := c.observe(ctx)
+	if !c.term.Valid(c.deps.Now()) {
+		// What it saw may be a successor's work, which is nothing to tell of.
+		return next, errLeaseOver
+	}
 	todo := plan.Decide(c.deps.Now(), c.cfg.Policy, seen, c.memory)
 	if err := c.rememberFirst(ctx, todo.Memory); err != nil {
 		return next, err
@@ -309,6 +318,9 @@ func (c *Controller) Status() (status.Status, bool) {
 	}
 	return *s, true
 }
+
+// errLeaseOver: the lease ended while the cycle observed.
+var errLeaseOver = fmt.Errorf("the lease is no longer ours")
 
 // errNoLonger is the answer to a request for a cycle where no cycle follows.
 var errNoLonger = fmt.Errorf("this controller does not lead")

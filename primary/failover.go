@@ -22,8 +22,8 @@ const failoverPatience = 300 * time.Millisecond
 // replication command ALTER_REPLICATION_SLOT, on a connection that ends with
 // it. An outcome per slot: set, or retry with the reason where it was not to be
 // had in time or the server refused. After one that was not to be had the others
-// are not tried. The node must be on the fence's system and timeline; as no
-// function of the extension is called, its fence file is not looked at.
+// are not tried. The node must be on the fence's system and timeline; the server
+// itself knows of no fence, so the caller shows it right before.
 func SetFailover(ctx context.Context, s *postgres.Session, f cluster.Fence, names []string) ([]cluster.Outcome, error) {
 	var outcomes []cluster.Outcome
 	blocked := ""

@@ -156,6 +156,26 @@ func (c *Client) StoreID(ctx context.Context) (string, error) {
 	return id, err
 }
 
+// RenewStore gives this etcd and scope another id, as if it were a new store: for
+// one that was restored or copied, whose epochs say nothing beside those before.
+// ErrFenced when the term does not lead any more.
+func (c *Client) RenewStore(ctx context.Context, t *Term) (string, error) {
+	fresh, doing := uuid.NewString(), "renewing the store's id"
+	fenced := false
+	err := c.do(ctx, doing, func(ctx context.Context) error {
+		resp, err := c.v3.Txn(ctx).If(c.isLeader(t.epoch)).Then(clientv3.OpPut(c.key("id"), fresh)).Commit()
+		fenced = err == nil && !resp.Succeeded
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if fenced {
+		return "", fmt.Errorf("%s: epoch %d: %w", doing, t.epoch, ErrFenced)
+	}
+	return fresh, nil
+}
+
 // DeleteAll deletes every key of the scope, the leader key too, in one
 // transaction, and ends the term. ErrFenced when the term does not lead any more.
 func (c *Client) DeleteAll(ctx context.Context, t *Term) error {

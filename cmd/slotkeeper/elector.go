@@ -16,6 +16,9 @@ type elector struct {
 	client *etcd.Client
 	name   string
 	http   string // where this controller's listener answers, "" for nowhere
+	// takeOver has the first term begin with a new store: whatever was raised by
+	// this etcd before, or by a copy of it, is then another's for certain.
+	takeOver bool
 
 	mu   sync.Mutex
 	last *etcd.Term
@@ -44,12 +47,21 @@ func (e *elector) campaign(ctx context.Context, run func(context.Context, string
 	e.last = t
 	e.mu.Unlock()
 	follow() // from here on the term's own end is what counts
-	id, err := e.client.StoreID(ctx)
+	id, err := e.storeID(ctx, t)
 	if err != nil {
 		e.close()
 		return nil, err
 	}
 	return &term{Term: t, ledger: e.client.Ledger(), store: id}, nil
+}
+
+func (e *elector) storeID(ctx context.Context, t *etcd.Term) (string, error) {
+	if !e.takeOver {
+		return e.client.StoreID(ctx)
+	}
+	id, err := e.client.RenewStore(ctx, t)
+	e.takeOver = err != nil
+	return id, err
 }
 
 // close gives back what is still led, within two seconds.

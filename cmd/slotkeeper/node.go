@@ -88,11 +88,7 @@ func (n *node) Close() { n.session.Close() }
 func (n *node) Do(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
 	switch s.Kind {
 	case plan.StepFence:
-		answer, err := n.session.RaiseFence(ctx, s.Fence)
-		if err != nil {
-			return nil, err
-		}
-		return []cluster.Outcome{fenceOutcome(answer)}, nil
+		return n.raise(ctx, s)
 	case plan.StepMark:
 		return primary.Mark(ctx, n.session, s.Fence, s.Names, s.Incarnations)
 	case plan.StepHold:
@@ -104,11 +100,57 @@ func (n *node) Do(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
 	case plan.StepDrop:
 		return n.session.Drop(ctx, s.Fence, s.Names)
 	case plan.StepFailover:
-		return primary.SetFailover(ctx, n.session, s.Fence, s.Names)
+		return n.fenced(ctx, s, func() ([]cluster.Outcome, error) {
+			return primary.SetFailover(ctx, n.session, s.Fence, s.Names)
+		})
 	case plan.StepGate:
-		return n.session.SetStandbySlots(ctx, s.Names)
+		return n.fenced(ctx, s, func() ([]cluster.Outcome, error) {
+			return n.session.SetStandbySlots(ctx, s.Names)
+		})
 	}
 	return nil, fmt.Errorf("step %s: kind %q is not known", s.ID, s.Kind)
+}
+
+// raise shows the fence to the node, in place of another one where the step says so.
+func (n *node) raise(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
+	if s.Replaces.OK {
+		// The extension compares: a fence that was raised meanwhile stays.
+		answer, err := n.session.RemoveFence(ctx, s.Replaces.V)
+		if err != nil {
+			return nil, err
+		}
+		if answer != "removed" && answer != "absent" {
+			return []cluster.Outcome{fenceOutcome(answer)}, nil
+		}
+	}
+	answer, err := n.session.RaiseFence(ctx, s.Fence)
+	if err != nil {
+		return nil, err
+	}
+	return []cluster.Outcome{fenceOutcome(answer)}, nil
+}
+
+// fenced is for what the server itself does, which knows of no fence: the fence is
+// shown right before it. Between the two another leader may come, who does
+// the same again.
+func (n *node) fenced(ctx context.Context, s plan.Step, do func() ([]cluster.Outcome, error)) ([]cluster.Outcome, error) {
+	answer, err := n.session.RaiseFence(ctx, s.Fence)
+	if err != nil {
+		return nil, err
+	}
+	if fenceOutcome(answer).Name == "" {
+		return do()
+	}
+	refused := cluster.Outcome{Code: cluster.Code(answer), Detail: "The node's fence refuses this controller."}
+	if s.Kind == plan.StepGate {
+		return []cluster.Outcome{refused}, nil // its names are no slots of the node
+	}
+	var all []cluster.Outcome
+	for _, name := range s.Names {
+		refused.Name = name
+		all = append(all, refused)
+	}
+	return all, nil
 }
 
 // fenceOutcome puts raise_fence's answer into the form of the other calls. A

@@ -27,17 +27,24 @@ func newRunCommand() *cobra.Command {
 lease in etcd; without etcd endpoints it runs an etcd server of its own.
 SIGHUP reloads the configuration; one with mistakes leaves the old one in force.
 
+--take-over is for a controller that comes with another etcd than the one by
+which these nodes were led: one that was moved, wiped, or restored. It takes the
+fences of the old one over, once on each node, instead of reporting
+foreign_epoch. Stop the controllers of the old one first: they are refused from
+then on, whatever they do.
+
 It ends within 5 seconds of the signal, gives its leadership back, and leaves
 all mirrors where they are. A second signal ends it at once.`,
 		Args: noArgs,
 	}
 	settingFlags(cmd, runKeys...)
+	takeOver := cmd.Flags().Bool("take-over", false, "take the nodes over from a controller with another etcd")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		loaded, err := loadWithFiles(cmd)
 		if err != nil {
 			return err
 		}
-		d := &daemon{config: loaded.Config, log: newLogger(loaded.Config, cmd.ErrOrStderr())}
+		d := &daemon{config: loaded.Config, log: newLogger(loaded.Config, cmd.ErrOrStderr()), takeOver: *takeOver}
 		d.reload = func() (*config.Loaded, error) { return load(cmd) }
 		return d.run(cmd.Context())
 	}
@@ -49,6 +56,8 @@ type daemon struct {
 	config *config.Config
 	log    hclog.Logger
 	reload func() (*config.Loaded, error)
+
+	takeOver bool
 }
 
 // run begins with what can fail at once: the listener. Then etcd, which may be
@@ -117,7 +126,7 @@ func (d *daemon) work(ctx context.Context, front *frontDoor, address string) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	elect := &elector{client: st.client, name: d.config.Name, http: address}
+	elect := &elector{client: st.client, name: d.config.Name, http: address, takeOver: d.takeOver}
 	defer elect.close()
 	from, err := openMembers(ctx, d.config, st.client)
 	if err != nil {
@@ -125,6 +134,9 @@ func (d *daemon) work(ctx context.Context, front *frontDoor, address string) (er
 	}
 	defer from.close()
 	loop := newController(d.config, from.Source, elect, d.log)
+	if d.takeOver {
+		loop.TakeOver()
+	}
 	front.open(loop)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return loop.Run(ctx) })

@@ -180,7 +180,7 @@ func (m Memory) clone() Memory {
 	m.Conditions = cloned(m.Conditions)
 	m.Orphans = cloned(m.Orphans)
 	m.FencedAt, m.GateAt = cloned(m.FencedAt), cloned(m.GateAt)
-	m.Forgotten = cloned(m.Forgotten)
+	m.Forgotten, m.TakenOver = cloned(m.Forgotten), cloned(m.TakenOver)
 	return m
 }
 

@@ -14,22 +14,46 @@ func (c *cycle) fence() cluster.Fence {
 	}
 }
 
-// fenceTrouble says why a node would refuse this controller, "" where it would not.
-func (c *cycle) fenceTrouble(n cluster.Node) string {
-	f := n.Fence
+// silentTTLs: a fence that nobody has raised for so many lifetimes of a lease
+// has no controller any more.
+const silentTTLs = 10
+
+// fenceTrouble says why a node would refuse this controller, "" where it would
+// not, or where its fence is taken over.
+func (c *cycle) fenceTrouble(name string) string {
+	if c.takesOver(name) {
+		return ""
+	}
+	return c.refusal(c.o.Nodes[name].Value.Node.Fence)
+}
+
+// refusal is what a fence has against this controller, as the extension judges
+// it. A later epoch of the same store is another leader's, and no leader can be
+// later than one that holds the lease: then the revisions of this etcd went back.
+func (c *cycle) refusal(f cluster.Opt[cluster.Fence]) string {
 	switch {
 	case !f.OK:
 		return ""
 	case f.V.Scope != c.p.Scope || f.V.Store != c.m.Store:
-		return fmt.Sprintf("its fence belongs to scope %q of store %s, this controller to scope %q of store %s", f.V.Scope, f.V.Store, c.p.Scope, c.m.Store)
+		return fmt.Sprintf("its fence belongs to scope %q of store %s (last raised by %s), this controller to scope %q of store %s", f.V.Scope, f.V.Store, orUnknown(f.V.Owner), c.p.Scope, c.m.Store)
 	case f.V.Epoch > c.m.Epoch:
-		return fmt.Sprintf("its fence was raised to epoch %d by %s, this controller leads with epoch %d", f.V.Epoch, orUnknown(f.V.Owner), c.m.Epoch)
+		return fmt.Sprintf("its fence was raised to epoch %d by %s, this controller leads with epoch %d: its etcd was restored from an older state, or another copy of it is in use", f.V.Epoch, orUnknown(f.V.Owner), c.m.Epoch)
+	case f.V.Epoch == c.m.Epoch && f.V.Owner != c.p.Owner:
+		return fmt.Sprintf("its fence was raised to this very epoch %d by %s: this controller's etcd was restored from an older state, or another copy of it is in use", f.V.Epoch, orUnknown(f.V.Owner))
 	}
 	return ""
 }
 
-func (c *cycle) foreignFence(n cluster.Node) bool {
-	return n.Fence.OK && (n.Fence.V.Scope != c.p.Scope || n.Fence.V.Store != c.m.Store)
+// takesOver reports whether a fence that refuses this controller is replaced by
+// its own: the operator has said so, which counts once for each node, or nobody
+// has raised it for long. Never that of another scope: its mirrors are not ours.
+func (c *cycle) takesOver(name string) bool {
+	n := c.o.Nodes[name].Value.Node
+	if c.refusal(n.Fence) == "" || n.Fence.V.Scope != c.p.Scope {
+		return false
+	}
+	silent := n.Heartbeat.OK && n.Clock.Sub(n.Heartbeat.V) > silentTTLs*c.p.LeaseTTL
+	return silent || c.p.TakeOver && !c.m.TakenOver[name]
 }
 
 // fenceSteps raises the fence on every node that answers before anything else
@@ -38,8 +62,10 @@ func (c *cycle) fenceSteps() {
 	for _, name := range c.targets() {
 		n := c.o.Nodes[name].Value.Node
 		last, raised := c.m.FencedAt[name]
-		why := ""
+		why, old := "", cluster.None[cluster.Fence]()
 		switch {
+		case c.takesOver(name):
+			why, old = "taking over: "+c.refusal(n.Fence), n.Fence
 		case !n.Fence.OK:
 			why = "the node has no fence"
 		case n.Fence.V.Epoch < c.m.Epoch:
@@ -51,14 +77,14 @@ func (c *cycle) fenceSteps() {
 		default:
 			continue
 		}
-		c.step(Step{ID: "fence/" + name, Stage: StageFence, Node: name, Kind: StepFence, Why: why})
+		c.step(Step{ID: "fence/" + name, Stage: StageFence, Node: name, Kind: StepFence, Replaces: old, Why: why})
 	}
 }
 
 // targets are the nodes that may be written to: the primary, then the standbys.
 // None where the primary refuses this controller: another one leads.
 func (c *cycle) targets() []string {
-	if c.fenceTrouble(c.lead.read.Node) != "" {
+	if c.fenceTrouble(c.lead.primary) != "" {
 		return nil
 	}
 	names := []string{c.lead.primary}
@@ -89,16 +115,9 @@ func (c *cycle) planned(id string) bool {
 }
 
 func fencedRule(c *cycle, pr *pair) *finding {
-	for _, at := range []struct {
-		name string
-		node cluster.Node
-	}{{pr.node, pr.fact.Value.Node}, {c.lead.primary, c.lead.read.Node}} {
-		if why := c.fenceTrouble(at.node); why != "" {
-			hint := fencedHint
-			if c.foreignFence(at.node) {
-				hint = foreignHint
-			}
-			return &finding{Unsafe, ReasonFenced, sentence(at.name+" refuses this controller", why), hint}
+	for _, name := range []string{pr.node, c.lead.primary} {
+		if why := c.fenceTrouble(name); why != "" {
+			return &finding{Unsafe, ReasonFenced, sentence(name+" refuses this controller", why), foreignHint}
 		}
 	}
 	return nil

@@ -2,14 +2,15 @@ package plan
 
 import "fmt"
 
-// foreignFences: nodes where a controller of another etcd or scope has put its fence.
+// foreignFences: nodes where a controller of another etcd or scope has put its
+// fence, or one of this etcd before it was restored.
 func (c *cycle) foreignFences() {
-	if n := c.lead.read.Node; c.foreignFence(n) {
-		c.condition(foreign(c.lead.primary, c.fenceTrouble(n)))
-	}
-	for _, name := range c.standbys {
-		if read, ok := c.readable(name); ok && c.foreignFence(read.Node) {
-			c.condition(foreign(name, c.fenceTrouble(read.Node)))
+	for _, name := range append([]string{c.lead.primary}, c.standbys...) {
+		if _, ok := c.readable(name); !ok && name != c.lead.primary {
+			continue
+		}
+		if why := c.fenceTrouble(name); why != "" {
+			c.condition(foreign(name, why))
 		}
 	}
 }
@@ -21,4 +22,4 @@ func foreign(node, why string) Condition {
 
 // foreignHint: the fence outlives its etcd, a data_dir that was removed included.
 const foreignHint = "another slotkeeper, or one with another etcd, manages this node: stop it, or uninstall it; " +
-	"only where that etcd is gone for good and nobody leads by it any more, take the fence away: SELECT slotkeeper.remove_fence(fence) FROM slotkeeper.node() on this node"
+	"where that etcd is gone for good, moved, or restored, and nobody leads by it any more, run this controller with --take-over"

@@ -97,5 +97,5 @@ func (c *cycle) readable(name string) (NodeRead, bool) {
 // primary's timeline and no other controller has put its fence there.
 func (c *cycle) writable(name string) bool {
 	read, ok := c.readable(name)
-	return ok && read.Node.Timeline == c.lead.read.Node.Timeline && c.fenceTrouble(read.Node) == ""
+	return ok && read.Node.Timeline == c.lead.read.Node.Timeline && c.fenceTrouble(name) == ""
 }

@@ -83,5 +83,5 @@ func (c *cycle) mine(node string) []*pair {
 
 // writable reports whether something may be written for the pair at all.
 func (c *cycle) canWrite(pr *pair) bool {
-	return pr.read && c.writable(pr.node) && c.fenceTrouble(c.lead.read.Node) == "" && c.hold.state != holdUnsettled
+	return pr.read && c.writable(pr.node) && c.fenceTrouble(c.lead.primary) == "" && c.hold.state != holdUnsettled
 }

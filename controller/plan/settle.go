@@ -65,6 +65,7 @@ func (s *settling) remember(step Step, out StepOutcome) {
 	case StepFence:
 		if clean {
 			s.m.FencedAt[step.Node] = s.now
+			s.m.TakenOver[step.Node] = s.m.TakenOver[step.Node] || step.Replaces.OK
 		}
 	case StepHold:
 		if clean && step.OnPrimary {

@@ -73,7 +73,7 @@ func TestAForeignFenceHasAWayOut(t *testing.T) {
 		hints = append(hints, v.Hint)
 	}
 	for _, hint := range hints {
-		if !strings.Contains(hint, "remove_fence") {
+		if !strings.Contains(hint, "--take-over") {
 			t.Errorf("the hint is %q", hint)
 		}
 	}

@@ -51,6 +51,8 @@ type Policy struct {
 	RaiseEvery time.Duration // the shortest time between two raises of the holds; zero: DefaultRaiseEvery
 	StaleAfter time.Duration // an answer that was asked for so long ago is none; zero: DefaultStaleAfter
 	LeaseTTL   time.Duration // fences are raised again (heartbeat) after this long; zero: DefaultLeaseTTL
+	// TakeOver: a fence of another etcd is replaced, once on each node.
+	TakeOver bool
 	// ManageStandbySlots: synchronized_standby_slots is kept to the live
 	// candidates; else it is only looked at.
 	ManageStandbySlots bool
@@ -98,6 +100,7 @@ type Memory struct {
 	Aside      map[string]bool      `json:"-"`                    // slots that Patroni keeps itself
 	GateAt     map[string]time.Time `json:"-"`                    // when synchronized_standby_slots was last set per node
 	FencedAt   map[string]time.Time `json:"-"`                    // when the fence was last raised per node
+	TakenOver  map[string]bool      `json:"-"`                    // nodes whose fence was taken over by Policy.TakeOver in this process
 	Forgotten  map[string]bool      `json:"forgotten,omitempty"`  // members that the operator gave up; cleared when they are read again
 	PromotedAt time.Time            `json:"promoted_at,omitzero"` // the first read of this primary on this timeline, where there was one before
 	Orphans    map[string]time.Time `json:"-"`                    // physical slots that no member names and nobody uses, and since when
@@ -232,21 +235,22 @@ const (
 // Step is one call on one node, as data. The same data is printed by
 // `slotkeeper plan` and executed by the loop.
 type Step struct {
-	ID           string                   `json:"id"`
-	Stage        Stage                    `json:"stage"`
-	Node         string                   `json:"node"`
-	OnPrimary    bool                     `json:"on_primary"`
-	Kind         StepKind                 `json:"kind"`
-	Fence        cluster.Fence            `json:"fence"`
-	Changes      []cluster.Change         `json:"changes,omitempty"`
-	Names        []string                 `json:"names,omitempty"`
-	Incarnations []cluster.Incarnation    `json:"incarnations,omitempty"` // of Names, for mark
-	Wants        []cluster.Want           `json:"wants,omitempty"`
-	WAL          cluster.Opt[cluster.LSN] `json:"wal,omitzero"` // of the wal hold: absent leaves it, 0 clears it
-	Generation   int64                    `json:"generation,omitempty"`
-	Needs        []string                 `json:"needs,omitempty"` // IDs of steps that must not have failed
-	MaxBytes     int64                    `json:"max_bytes,omitempty"`
-	Why          string                   `json:"why"`
+	ID           string                     `json:"id"`
+	Stage        Stage                      `json:"stage"`
+	Node         string                     `json:"node"`
+	OnPrimary    bool                       `json:"on_primary"`
+	Kind         StepKind                   `json:"kind"`
+	Fence        cluster.Fence              `json:"fence"`
+	Replaces     cluster.Opt[cluster.Fence] `json:"replaces,omitzero"` // of a fence step: the fence that goes, if it is still this one
+	Changes      []cluster.Change           `json:"changes,omitempty"`
+	Names        []string                   `json:"names,omitempty"`
+	Incarnations []cluster.Incarnation      `json:"incarnations,omitempty"` // of Names, for mark
+	Wants        []cluster.Want             `json:"wants,omitempty"`
+	WAL          cluster.Opt[cluster.LSN]   `json:"wal,omitzero"` // of the wal hold: absent leaves it, 0 clears it
+	Generation   int64                      `json:"generation,omitempty"`
+	Needs        []string                   `json:"needs,omitempty"` // IDs of steps that must not have failed
+	MaxBytes     int64                      `json:"max_bytes,omitempty"`
+	Why          string                     `json:"why"`
 }
 
 // StepOutcome is what came of one step. Err and Skipped are "" for a call that
