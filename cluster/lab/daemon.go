@@ -31,6 +31,7 @@ type DaemonOptions struct {
 	Links    map[string]*Link // by which the controller reaches a node, by its name, where not directly
 	Name     string           // of the controller and of its folder; "" is lab
 	Etcd     string           // the etcd section of the configuration; "" is an embedded one of its own
+	Args     []string         // further arguments of `run`
 	More     string           // further lines of the configuration file, such as a slots section
 }
 
@@ -72,7 +73,7 @@ func (c *Cluster) StartDaemon(options DaemonOptions) (*Daemon, error) {
 		return nil, fmt.Errorf("starting the controller: %w", err)
 	}
 	defer func() { _ = messages.Close() }() // the process has its own copy of the descriptor
-	cmd := exec.Command(options.Binary, "run", "--config", d.config)
+	cmd := exec.Command(options.Binary, append([]string{"run", "--config", d.config}, options.Args...)...)
 	cmd.Dir, cmd.Env = folder, cleanEnvironment()
 	cmd.Stdout, cmd.Stderr = messages, messages
 	cmd.SysProcAttr = attributes(nil, syscall.SIGKILL)

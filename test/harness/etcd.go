@@ -32,3 +32,15 @@ func (s *Scene) RunWith(o lab.DaemonOptions) *lab.Daemon {
 	s.Daemon = d
 	return d
 }
+
+// Consumed makes a slot and moves it twice over a checkpoint, so that its
+// restart_lsn has a snapshot file whatever else wrote to the catalogs when it was
+// made.
+func (s *Scene) Consumed(n *lab.Node, slot string) {
+	s.T.Helper()
+	s.Logical(n, slot)
+	for range 2 {
+		s.Exec(n, "CHECKPOINT")
+		s.Exec(n, "SELECT count(*) FROM pg_logical_slot_get_changes('"+slot+"', NULL, NULL)")
+	}
+}
