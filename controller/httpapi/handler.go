@@ -54,6 +54,11 @@ func Handler(o Options, source Source) http.Handler {
 func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, routes map[string]route) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	if !h.opts.hostOK(r) {
+		fail(w, http.StatusMisdirectedRequest, "this listener is on the loopback interface and takes no request for another host's name; "+
+			"a proxy in front of it must ask for 127.0.0.1 or localhost, or use http.username and http.password_file")
+		return
+	}
 	rt, ok := routes[r.URL.Path]
 	if (!ok || !rt.open) && !h.allowed(r) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="slotkeeper", charset="UTF-8"`)

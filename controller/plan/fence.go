@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -70,8 +72,10 @@ func (c *cycle) fenceSteps() {
 			why = "the node has no fence"
 		case n.Fence.V.Epoch < c.m.Epoch:
 			why = fmt.Sprintf("the node's fence is of epoch %d", n.Fence.V.Epoch)
+		case !raised && heartbeatAge(n) < c.p.LeaseTTL:
+			continue // of this epoch: this leadership has raised it, as another process of it (plan) can see
 		case !raised:
-			why = "this leadership has not raised it yet"
+			why = "heartbeat"
 		case c.now.Sub(last) >= c.p.LeaseTTL:
 			why = "heartbeat"
 		default:
@@ -79,6 +83,14 @@ func (c *cycle) fenceSteps() {
 		}
 		c.step(Step{ID: "fence/" + name, Stage: StageFence, Node: name, Kind: StepFence, Replaces: old, Why: why})
 	}
+}
+
+// heartbeatAge is by the node's own clock: how long ago its fence was raised.
+func heartbeatAge(n cluster.Node) time.Duration {
+	if !n.Heartbeat.OK {
+		return math.MaxInt64
+	}
+	return n.Clock.Sub(n.Heartbeat.V)
 }
 
 // targets are the nodes that may be written to: the primary, then the standbys.
