@@ -56,6 +56,7 @@ func (c *Controller) collect(ctx context.Context, seen *plan.Observation) {
 	for name, r := range c.readers {
 		seen.Nodes[name] = r.collect(ctx, c.deps.Now)
 	}
+	separate(seen.Nodes, c.memory.Primary)
 }
 
 // matchReaders opens a session per member and closes those of nodes that left
