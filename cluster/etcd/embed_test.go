@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/zap"
@@ -87,6 +88,41 @@ func TestTheStoreIsTheFolder(t *testing.T) {
 	}
 	if other := storeID(t, embed1(t, t.TempDir()).Endpoint()); other == first {
 		t.Error("two folders are one store")
+	}
+}
+
+// After a kill the lease of the process that ran the server stands, and nobody
+// renews it: whoever runs the server next has data_dir's lock and ends it. One
+// that was a client only may live on.
+func TestTheNextHostEndsWhatAKilledOneLeftBehind(t *testing.T) {
+	t.Parallel()
+	for name, host := range map[string]bool{"the one before ran the server": true, "it was a client": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := embed1(t, dir)
+			o := options(t, s.Endpoint())
+			o.LeaseTTL, o.Host = time.Minute, host
+			epoch := campaign(t, open(t, o), "a").Epoch()
+			if err := s.Close(); err != nil { // as a kill does: nothing is given back
+				t.Fatal(err)
+			}
+			o = options(t, embed1(t, dir).Endpoint())
+			o.LeaseTTL, o.Host = time.Minute, true
+			next := open(t, o)
+			if err := next.EndPredecessor(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			term, err := next.TryCampaign(t.Context(), "b", "")
+			var held *NotLeaderError
+			if host && (err != nil || term.Epoch() <= epoch) || !host && !errors.As(err, &held) {
+				t.Errorf("campaigning gave %v", err)
+			}
+			if term != nil {
+				if err := term.Resign(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 // Holder is who leads: the value of the leader key and its epoch.
 type Holder struct {
 	Name  string        `json:"name"`
-	HTTP  string        `json:"http"` // where its HTTP listener answers, "" where it has none
-	Epoch cluster.Epoch `json:"-"`    // the key's create revision
+	HTTP  string        `json:"http"`           // where its HTTP listener answers, "" where it has none
+	Host  bool          `json:"host,omitempty"` // it runs the embedded server that holds this key
+	Epoch cluster.Epoch `json:"-"`              // the key's create revision
 }
 
 func holderOf(kv *mvccpb.KeyValue) Holder {
@@ -117,7 +118,7 @@ func (c *Client) awaitNoLeader(ctx context.Context) error {
 
 // TryCampaign leads at once or fails with a *NotLeaderError that names who does.
 func (c *Client) TryCampaign(ctx context.Context, name, http string) (*Term, error) {
-	value, err := json.Marshal(Holder{Name: name, HTTP: http})
+	value, err := json.Marshal(Holder{Name: name, HTTP: http, Host: c.opts.Host})
 	if err != nil {
 		return nil, fmt.Errorf("writing the leader key: %w", err)
 	}
@@ -132,6 +133,20 @@ func (c *Client) TryCampaign(ctx context.Context, name, http string) (*Term, err
 		return nil, errors.Join(err, c.revoke(context.WithoutCancel(ctx), lease))
 	}
 	return c.newTerm(ctx, epoch, lease, sent), nil
+}
+
+// EndPredecessor ends the leadership that the process left behind which ran this
+// embedded server before, as after a kill: else the next start would wait out a
+// lease that nobody renews. That process is over: it held data_dir's lock while its
+// server ran, which this one holds now. A leader that was only a client of that
+// server may live, and keeps its lease. Only for the process that runs the server.
+func (c *Client) EndPredecessor(ctx context.Context) error {
+	kv, err := c.leaderKey(ctx)
+	if err != nil || kv == nil || !c.opts.Host || !holderOf(kv).Host || kv.Lease == 0 {
+		return err
+	}
+	c.log.Info("ending the leadership of the process that ran this etcd before", "epoch", kv.CreateRevision)
+	return c.revoke(ctx, clientv3.LeaseID(kv.Lease))
 }
 
 func (c *Client) grant(ctx context.Context) (clientv3.LeaseID, error) {

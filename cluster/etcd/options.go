@@ -42,6 +42,7 @@ type Options struct {
 	// RequestTimeout bounds each request, 0 for 2 s. A request that is not answered
 	// by then has failed with ErrUnreachable, and may have been done.
 	RequestTimeout time.Duration
+	Host           bool         // this process runs the embedded server (Embed) that Endpoints lead to
 	Logger         hclog.Logger // nil for none
 }
 

@@ -152,7 +152,7 @@ func (d *daemon) work(ctx context.Context, front *frontDoor, address string) (er
 func (d *daemon) openStore(ctx context.Context, front *frontDoor) (*store, error) {
 	begun := time.Now()
 	for said := false; ; said = true {
-		st, err := openStore(ctx, d.config, d.log)
+		st, err := hostStore(ctx, d.config, d.log)
 		if err == nil || ctx.Err() != nil {
 			if err != nil {
 				return nil, nil

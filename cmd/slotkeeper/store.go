@@ -59,11 +59,24 @@ func joinStore(ctx context.Context, c *config.Config, log hclog.Logger) (*store,
 // leadStore is for commands that lead for a moment: the embedded server of a
 // running daemon where there is one, else one of their own.
 func leadStore(ctx context.Context, c *config.Config, log hclog.Logger) (*store, error) {
-	s, err := openStore(ctx, c, log)
+	s, err := hostStore(ctx, c, log)
 	if errors.Is(err, etcd.ErrDataDirInUse) {
 		return joinStore(ctx, c, log)
 	}
 	return s, err
+}
+
+// hostStore is openStore for those who go on to lead: where they run the server,
+// what a killed process that ran it before has left behind is ended.
+func hostStore(ctx context.Context, c *config.Config, log hclog.Logger) (*store, error) {
+	s, err := openStore(ctx, c, log)
+	if err != nil || s.server == nil {
+		return s, err
+	}
+	if err := s.client.EndPredecessor(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 func (s *store) connect(ctx context.Context, c *config.Config, endpoints []string, log hclog.Logger) error {
@@ -72,6 +85,7 @@ func (s *store) connect(ctx context.Context, c *config.Config, endpoints []strin
 		Prefix:    c.Etcd.Prefix,
 		Scope:     c.Scope,
 		LeaseTTL:  c.Etcd.LeaseTTL,
+		Host:      s.server != nil,
 		Logger:    log.Named("etcd"),
 	}
 	if !c.Etcd.Embedded() {
