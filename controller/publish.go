@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -138,6 +139,7 @@ type ledger struct {
 	written     map[string]string
 	positionsAt time.Time
 	identities  map[string]string // of the position parts as they were written
+	encoded     status.Encoded
 	generation  int64
 	doubtful    bool // a write failed: whether it arrived is seen by reading first
 }
@@ -152,10 +154,12 @@ func newLedger(parts map[string][]byte) ledger {
 
 // record writes the parts whose text changed.
 func (c *Controller) record(ctx context.Context, now status.Status) error {
-	parts, err := status.SlotParts(now)
+	shown, err := c.ledger.encoded.Slots(now)
 	if err != nil {
 		return err
 	}
+	parts := map[string][]byte{}
+	maps.Copy(parts, shown)
 	if parts[status.PartCluster], err = status.ClusterPart(c.memory, now); err != nil {
 		return err
 	}
@@ -177,26 +181,30 @@ func (c *Controller) record(ctx context.Context, now status.Status) error {
 // cannot say that it is missing. What holds no slot any more is emptied.
 func (c *Controller) positionParts(parts map[string][]byte) (map[string][]byte, error) {
 	at := c.deps.Now()
-	identities, err := status.SlotIdentities(c.memory)
-	if err != nil {
-		return nil, err
-	}
-	positions, err := status.PositionParts(c.memory, at)
+	identities, err := c.ledger.encoded.Identities(c.memory)
 	if err != nil {
 		return nil, err
 	}
 	due := at.Sub(c.ledger.positionsAt) >= positionsEvery
+	wanted := map[string]bool{}
+	for name, text := range identities {
+		if due || c.ledger.identities[name] != string(text) {
+			wanted[name] = true
+		}
+	}
+	if len(wanted) > 0 {
+		positions, err := status.PositionParts(c.memory, at, wanted)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(parts, positions)
+	}
 	if due {
 		c.ledger.positionsAt = at
 	}
-	for name, text := range positions {
-		if due || c.ledger.identities[name] != string(identities[name]) {
-			parts[name] = text
-		}
-	}
 	for name := range c.ledger.written {
 		_, shown := parts[name]
-		_, placed := positions[name]
+		_, placed := identities[name]
 		if empty, ok := status.Emptied(name); ok && !shown && !placed {
 			parts[name] = empty
 		}

@@ -293,7 +293,7 @@ func TestServeEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprint(conn, "POST /sync HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+	fmt.Fprint(conn, "POST /sync HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
 	<-started
 	cancel()
 	line, err := bufio.NewReader(conn).ReadString('\n')
@@ -317,11 +317,11 @@ func TestHostileRequests(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"not HTTP":     {"\x16\x03\x01\x00\r\n\r\n", "400"},
 		"no host":      {"GET /status HTTP/1.1\r\n\r\n", "400"},
-		"huge header":  {"GET /status HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "431"},
-		"odd method":   {"BREW /status HTTP/1.1\r\nHost: x\r\n\r\n", "405"},
-		"bad length":   {"POST /sync HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "400"},
-		"bad chunks":   {"POST /sync HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400"},
-		"encoded path": {"GET /%00 HTTP/1.1\r\nHost: x\r\n\r\n", "404"},
+		"huge header":  {"GET /status HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "431"},
+		"odd method":   {"BREW /status HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"},
+		"bad length":   {"POST /sync HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", "400"},
+		"bad chunks":   {"POST /sync HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400"},
+		"encoded path": {"GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", s.Addr().String())

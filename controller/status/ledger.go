@@ -76,9 +76,16 @@ func ClusterPart(mem plan.Memory, s Status) ([]byte, error) {
 
 // SlotParts gives the verdicts by part, in a form that changes on transitions
 // only: numbers that move with each cycle are left out.
-func SlotParts(s Status) (map[string][]byte, error) {
+func SlotParts(s Status) (map[string][]byte, error) { return slotParts(s, nil) }
+
+// slotParts gives the parts in only; all where that is nil.
+func slotParts(s Status, only map[string]bool) (map[string][]byte, error) {
 	byPart := map[string]*slotsPart{}
 	for _, slot := range s.Slots {
+		name := slotsPrefix + shard(slot.Name)
+		if only != nil && !only[name] {
+			continue
+		}
 		slot.Restart, slot.Confirmed, slot.CatalogXmin = cluster.None[cluster.LSN](), cluster.None[cluster.LSN](), cluster.None[cluster.XID]()
 		standbys := make([]Standby, 0, len(slot.Standbys))
 		for _, p := range slot.Standbys {
@@ -87,7 +94,6 @@ func SlotParts(s Status) (map[string][]byte, error) {
 			standbys = append(standbys, p)
 		}
 		slot.Standbys = standbys
-		name := slotsPrefix + shard(slot.Name)
 		if byPart[name] == nil {
 			byPart[name] = &slotsPart{Version: ledgerVersion}
 		}
@@ -104,28 +110,40 @@ func SlotParts(s Status) (map[string][]byte, error) {
 	return out, nil
 }
 
-// PositionParts gives how far each slot was seen, by part, as of at.
-func PositionParts(mem plan.Memory, at time.Time) (map[string][]byte, error) {
-	return noteParts(mem, at, func(note plan.SlotNote) plan.SlotNote { return note })
+// PositionParts gives how far each slot was seen, as of at, by part: the parts in
+// only, or all where that is nil.
+func PositionParts(mem plan.Memory, at time.Time, only map[string]bool) (map[string][]byte, error) {
+	return noteParts(mem, at, only, func(note plan.SlotNote) plan.SlotNote { return note })
 }
 
 // SlotIdentities gives, by part of PositionParts, what a new leader must not
 // miss for a moment: which slots there are, and which ones they are. It changes
 // on transitions only.
-func SlotIdentities(mem plan.Memory) (map[string][]byte, error) {
-	return noteParts(mem, time.Time{}, func(note plan.SlotNote) plan.SlotNote {
+func SlotIdentities(mem plan.Memory) (map[string][]byte, error) { return identityParts(mem, nil) }
+
+// identityParts gives the parts in only; all where that is nil.
+func identityParts(mem plan.Memory, only map[string]bool) (map[string][]byte, error) {
+	return noteParts(mem, time.Time{}, only, identity())
+}
+
+// identity takes from a note what SlotIdentities writes.
+func identity() func(plan.SlotNote) plan.SlotNote {
+	return func(note plan.SlotNote) plan.SlotNote {
 		return plan.SlotNote{
 			Incarnation: note.Incarnation, Database: note.Database, Plugin: note.Plugin, TwoPhase: note.TwoPhase,
 			Before: note.Before, Ancestors: note.Ancestors, Unproven: note.Unproven, LostWith: note.LostWith,
 			Failover: note.Failover, FailoverDue: note.FailoverDue, Ahead: note.Ahead, Joined: note.Joined,
 		}
-	})
+	}
 }
 
-func noteParts(mem plan.Memory, at time.Time, of func(plan.SlotNote) plan.SlotNote) (map[string][]byte, error) {
+func noteParts(mem plan.Memory, at time.Time, only map[string]bool, of func(plan.SlotNote) plan.SlotNote) (map[string][]byte, error) {
 	byPart := map[string]*positionsPart{}
 	for slot, note := range mem.Slots {
 		name := positionsPrefix + shard(slot)
+		if only != nil && !only[name] {
+			continue
+		}
 		if byPart[name] == nil {
 			byPart[name] = &positionsPart{Version: ledgerVersion, At: at, Slots: map[string]plan.SlotNote{}}
 		}
@@ -229,7 +247,8 @@ func positions(parts map[string][]byte) (map[string]plan.SlotNote, time.Time, er
 func shard(slot string) string {
 	h := fnv.New32a()
 	h.Write([]byte(slot))
-	return fmt.Sprintf("%02d", h.Sum32()%shards)
+	n := h.Sum32() % shards
+	return string([]byte{'0' + byte(n/10), '0' + byte(n%10)})
 }
 
 func encode(name string, part any) ([]byte, error) {

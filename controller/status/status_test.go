@@ -169,7 +169,7 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 	if parts[status.PartCluster], err = status.ClusterPart(in.Memory, s); err != nil {
 		t.Fatal(err)
 	}
-	positions, err := status.PositionParts(in.Memory, noon)
+	positions, err := status.PositionParts(in.Memory, noon, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
