@@ -15,7 +15,7 @@ import (
 // C20: a transaction stays open while hundreds of megabytes of WAL are written,
 // over which twenty slots stand, and the controller's role inherits settings with
 // which nothing would work. What a cycle reads does not grow with the backlog,
-// the lease is kept, the transaction is named, the settings do not hold.
+// the lease is kept, the settings do not hold.
 func TestC20LongTransactionAndInheritedTimeouts(t *testing.T) {
 	t.Parallel()
 	s := harness.New(t, harness.Options{Lasts: 10 * time.Minute, Settings: map[string]string{"max_replication_slots": "30", "checkpoint_timeout": "1h"}})
