@@ -224,3 +224,26 @@ func TestUsedHoldOfThePrimaryBeginsANewGeneration(t *testing.T) {
 	}
 	w.mustBe(t, "app", "b", Safe, "")
 }
+
+// `slotkeeper plan` looks on beside a daemon and knows nothing of what that has
+// done: a fence of this leadership that was raised a moment ago, by the node's own
+// clock, is raised.
+func TestAFenceThatThisLeadershipHasRaisedIsRaised(t *testing.T) {
+	for name, c := range map[string]struct {
+		age  time.Duration
+		want bool
+	}{"just now": {time.Second, false}, "long ago": {time.Minute, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := settled(t)
+			clock := w.now.Add(time.Hour) // not the controller's
+			for _, s := range w.servers {
+				s.node.Clock, s.node.Heartbeat = clock, cluster.Some(clock.Add(-c.age))
+			}
+			w.memory.FencedAt = nil
+			w.turn()
+			if got := kinds(w.plan); got["fence/a"] != c.want || got["fence/b"] != c.want {
+				t.Errorf("%s", describe(w.plan))
+			}
+		})
+	}
+}
