@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// C20: what one apply may walk is for all its slots together.
+func TestOneApplyWalksSoMuchHoweverManySlots(t *testing.T) {
+	p := Policy{}.withDefaults()
+	for slots, want := range map[int]int64{0: DefaultMaxWalk, 1: DefaultMaxWalk, 20: DefaultMaxWalk / 20, 1000: leastWalk} {
+		changes := make([]cluster.Change, slots)
+		if got := p.walkShare(changes); got != want {
+			t.Errorf("%d slots walk %d bytes each, want %d", slots, got, want)
+		}
+		changes = append(changes, cluster.Change{Snapshot: cluster.Some([]byte{1})}) // is not walked
+		if got := p.walkShare(changes); got != want {
+			t.Errorf("%d slots beside one with a file walk %d bytes each, want %d", slots, got, want)
+		}
+	}
+}
+
+func TestUnfinished(t *testing.T) {
+	pl := Plan{Again: true, Steps: []Step{{ID: "fence/b", Kind: StepFence}, {ID: "apply/b", Kind: StepApply}, {ID: "drop/b", Kind: StepDrop}}}
+	for _, c := range []struct {
+		name string
+		out  StepOutcome
+		want bool
+	}{
+		{"nothing was done", StepOutcome{StepID: "apply/b", Skipped: "x"}, false},
+		{"moved", StepOutcome{StepID: "apply/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeMoved}}}, false},
+		{"refused", StepOutcome{StepID: "apply/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeRetry}}}, false},
+		{"failed", StepOutcome{StepID: "apply/b", Err: "x"}, false},
+		{"cut", StepOutcome{StepID: "apply/b", Cut: true, Outcomes: []cluster.Outcome{{Code: cluster.CodeMade}}}, true},
+		{"a walk goes on", StepOutcome{StepID: "apply/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeRetry, Resume: "r"}}}, true},
+		{"dropped", StepOutcome{StepID: "drop/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeDropped}}}, true},
+		{"not dropped", StepOutcome{StepID: "drop/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeInUse}}}, false},
+	} {
+		if got := Unfinished(pl, []StepOutcome{c.out}); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
