@@ -58,6 +58,13 @@ func TestEveryCycleEndsByItsDeadlineWhateverHangs(t *testing.T) {
 			s.term.stuck = on
 			s.term.mu.Unlock()
 		},
+		"a standby's fence and etcd": func(s *stage, on bool) {
+			node("b", "fence")(s, on)
+			s.c.rememberNothing(on)
+			s.term.mu.Lock()
+			s.term.stuck = on
+			s.term.mu.Unlock()
+		},
 		"everything": func(s *stage, on bool) {
 			s.term.mu.Lock()
 			s.term.stuck = on
