@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -30,4 +31,16 @@ func (s *Scene) Readdress(n *lab.Node, conninfo string) {
 	}
 	s.OK(os.WriteFile(s.Daemon.Config(), []byte(strings.Join(lines, "\n")), 0o600))
 	s.signalDaemon(syscall.SIGHUP)
+}
+
+// Workers are the controller's backends on a node.
+func (s *Scene) Workers(n *lab.Node) []int {
+	s.T.Helper()
+	var pids []int
+	for _, text := range s.Rows(n, "SELECT pid::text FROM pg_stat_activity WHERE usename = '"+lab.RoleName+"'") {
+		pid, err := strconv.Atoi(text)
+		s.OK(err)
+		pids = append(pids, pid)
+	}
+	return pids
 }
