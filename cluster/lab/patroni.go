@@ -145,11 +145,8 @@ func (p *Patroni) Leader(ctx context.Context) (*PatroniMember, error) {
 	var leader *PatroniMember
 	err := poll(ctx, 20*time.Millisecond, "Patroni to have a leader", func() (bool, error) {
 		name, err := p.LeaderKey(ctx)
-		if err != nil {
-			return false, err
-		}
 		leader = p.Member(name)
-		return leader != nil && leader.writable(ctx), nil
+		return err == nil && leader != nil && leader.writable(ctx), nil
 	})
 	return leader, err
 }
@@ -172,11 +169,8 @@ func (p *Patroni) WaitStreaming(ctx context.Context) error {
 	err := poll(ctx, 50*time.Millisecond, "the members to stream", func() (bool, error) {
 		var missing []string
 		name, err := p.LeaderKey(ctx)
-		if err != nil {
-			return false, err
-		}
 		leader := p.Member(name)
-		if leader == nil || !leader.writable(ctx) {
+		if err != nil || leader == nil || !leader.writable(ctx) {
 			what = "no member leads"
 			return false, nil
 		}

@@ -138,7 +138,7 @@ func (m *PatroniMember) dynamic() map[string]any {
 	}
 	parameters["hot_standby_feedback"] = "on"
 	return map[string]any{
-		"ttl": 20, "loop_wait": 1, "retry_timeout": 3, "maximum_lag_on_failover": 1048576,
+		"ttl": 20, "loop_wait": 1, "retry_timeout": 9, "maximum_lag_on_failover": 1048576,
 		"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": parameters},
 	}
 }
