@@ -12,7 +12,7 @@ MINUTES   ?= 30
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build extension test test-majors test-all servers unit regress lint demo torture fuzz chaos instrumented clean
+.PHONY: help setup build extension test test-patroni test-majors test-all servers unit regress lint demo torture fuzz chaos instrumented clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +34,19 @@ test-majors: setup build ## the same on MAJORS (13 17 18), with servers unpacked
 test-all: test ## everything, on 19 too; TABLE=README.md writes the table there; takes an hour or two
 	$(if $(TABLE),TABLE=$(TABLE)) test/majors.sh 13 15 17 18 19
 
-servers: setup ## what some Go tests start beside that server: 17 and 18, with the extension
+servers: setup ## what some Go tests start beside that server: 17 and 18, with the extension, and Patroni
+	@test/servers.sh patroni-3.0 >/dev/null
 	@for major in 17 18; do \
 		bin=$$(test/servers.sh $$major | tail -n 1) && PG_CONFIG=$$bin/pg_config test/setup.sh || exit; \
+	done
+
+test-patroni: setup build ## the tests beside Patroni, on each version: 3.0 with PostgreSQL 15, 4.0 with 17, 4.1 with 18
+	@test/servers.sh patroni-3.0 patroni-4.0 patroni-4.1 >/dev/null
+	@for major in 17 18; do \
+		bin=$$(test/servers.sh $$major | tail -n 1) && PG_CONFIG=$$bin/pg_config test/setup.sh || exit; \
+	done
+	@for version in 3.0 4.0 4.1; do \
+		SLOTKEEPER_PATRONI=$$version $(GO) test -count=1 -v -timeout 20m ./test/patroni || exit; \
 	done
 
 unit: servers build ## the Go tests, those that start servers too

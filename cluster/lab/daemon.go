@@ -32,6 +32,7 @@ type DaemonOptions struct {
 	Name     string           // of the controller and of its folder; "" is lab
 	Etcd     string           // the etcd section of the configuration; "" is an embedded one of its own
 	Args     []string         // further arguments of `run`
+	Patroni  *Patroni         // where the members come from, and the etcd; nil: Members
 	More     string           // further lines of the configuration file, such as a slots section
 }
 
@@ -92,7 +93,12 @@ func daemonConfig(options DaemonOptions, port int) string {
 		interval = time.Second
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "scope: lab\nname: %s\ncluster:\n  source: static\n  members:\n", options.Name)
+	if options.Patroni != nil {
+		options.Members, options.Etcd = nil, options.Patroni.etcd.Section(nil)
+		fmt.Fprintf(&text, "scope: %s\nname: %s\ncluster: {source: patroni}\n", options.Patroni.options.Scope, options.Name)
+	} else {
+		fmt.Fprintf(&text, "scope: lab\nname: %s\ncluster:\n  source: static\n  members:\n", options.Name)
+	}
 	for _, member := range options.Members {
 		port := strconv.Itoa(member.port)
 		if link := options.Links[member.name]; link != nil {

@@ -31,7 +31,9 @@ that standbys stream through, and the hold. It needs neither the daemon nor any
 privilege to begin with, and changes nothing.
 
 With --fix it prints, after what it found, the SQL that mends it, for a superuser
-to run; slotkeeper itself runs none of it.
+to run; slotkeeper itself runs none of it. Beside Patroni, where a slot would be
+dropped that ignore_slots could cover, it asks and then changes that by Patroni's
+REST API (--yes does not ask).
 
 Ends with 0 when nothing was found or what was found only informs, 4 when etcd or
 a member did not answer, so that there may be more to find, 3 when something else
@@ -39,7 +41,8 @@ deserves a warning, and 2 when the configuration itself is wrong.`,
 		Args: noArgs,
 	}
 	format := outputFlag(cmd, output.Table)
-	fix := cmd.Flags().Bool("fix", false, "print the SQL that mends what was found")
+	fix := cmd.Flags().Bool("fix", false, "print the SQL that mends what was found, and mend Patroni's ignore_slots")
+	yes := cmd.Flags().Bool("yes", false, "with --fix: change Patroni's configuration without asking")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		loaded, err := loadWithFiles(cmd)
 		if err != nil {
@@ -52,6 +55,11 @@ deserves a warning, and 2 when the configuration itself is wrong.`,
 		found := doctor.Diagnose(observed)
 		if err := output.Write(cmd.OutOrStdout(), *format, diagnosis(found, len(observed.Members), *fix)); err != nil {
 			return err
+		}
+		if *fix {
+			if found, err = mendPatroni(cmd, loaded.Config, found, *yes); err != nil {
+				return err
+			}
 		}
 		return quiet(diagnosisCode(found))
 	}

@@ -48,6 +48,9 @@ type Finding struct {
 	On       string        `json:"on,omitempty"`
 	Database string        `json:"database,omitempty"`
 	SQL      []string      `json:"sql,omitempty"`
+	// Patch: an entry of Patroni's ignore_slots mends it, for the physical slot of
+	// this name, or PatchLogical.
+	Patch string `json:"patch,omitempty"`
 }
 
 // The codes that are not conditions or verdict reasons of package plan too.
@@ -64,7 +67,7 @@ var checks = []func(*ward) []Finding{
 	checkEtcd, checkLeader,
 	checkReachable, checkPrimary, checkSystem, checkExtension, checkVersions, checkRole,
 	checkWalLevel, checkRoom, checkWALKeep, checkFeedback, checkPhysicalSlot,
-	checkHold, checkHoldAge, checkUnmarked, checkPlugins, checkFence,
+	checkHold, checkHoldAge, checkUnmarked, checkPlugins, checkFence, checkPatroni,
 }
 
 // Checks is how many checks there are.

@@ -105,13 +105,14 @@ func (c *cycle) drops(s cluster.Slot) string {
 func willDropRule(c *cycle, pr *pair) *finding {
 	for _, s := range append([]cluster.Slot{pr.t.slot}, OwnSlots()[:1]...) {
 		if why := c.drops(s); why != "" {
-			return &finding{Unsafe, ReasonPatroniWillDrop, fmt.Sprintf("Patroni drops slot %s on %s when it starts, when the role changes or when a pause ends: %s", s.Name, pr.node, why), dropHint(c.o.Topology.Value.Manager, s)}
+			return &finding{Unsafe, ReasonPatroniWillDrop, fmt.Sprintf("Patroni drops slot %s on %s when it starts, when the role changes or when a pause ends: %s", s.Name, pr.node, why), DropHint(c.o.Topology.Value.Manager, s)}
 		}
 	}
 	return nil
 }
 
-func dropHint(m *cluster.Manager, s cluster.Slot) string {
+// DropHint says what keeps Patroni from dropping a slot.
+func DropHint(m *cluster.Manager, s cluster.Slot) string {
 	if members, taken := m.Slots.Members[s.Name]; taken {
 		return fmt.Sprintf("give the slot, or %s, another name", orAway(members))
 	}
@@ -119,6 +120,13 @@ func dropHint(m *cluster.Manager, s cluster.Slot) string {
 		return "take it out of slots in Patroni's dynamic configuration"
 	}
 	return coverHint
+}
+
+// Ignorable reports whether an entry of ignore_slots would do.
+func Ignorable(m *cluster.Manager, s cluster.Slot) bool {
+	m = &cluster.Manager{UseSlots: m.UseSlots, Slots: m.Slots}
+	m.Slots.Unusable, m.Slots.Ignore = "", []cluster.SlotMatcher{{}}
+	return PatroniDrops(m, s) == ""
 }
 
 // droppedByPatroni tells of each slot once, whatever the number of standbys.
@@ -138,7 +146,7 @@ func (c *cycle) droppedByPatroni() {
 		if why := c.drops(s); why != "" {
 			c.condition(Condition{Code: CondPatroniWillDrop, Subject: s.Name, Severity: Critical,
 				Message: fmt.Sprintf("Patroni drops slot %s when it starts, when the role changes or when a pause ends: %s", s.Name, why),
-				Hint:    dropHint(m, s)})
+				Hint:    DropHint(m, s)})
 		}
 	}
 }

@@ -47,16 +47,10 @@ type Options struct {
 	Lasts    time.Duration       // how long the scene may last at most; 0 is ten minutes
 }
 
-// New starts the primary and its standbys, with the extension and the
-// controller's role, and no controller.
-func New(t *testing.T, o Options) *Scene {
+// Bare has a lab with no server in it, for clusters that something else starts.
+func Bare(t *testing.T, ctx context.Context, major int, settings map[string]string) *Scene {
 	t.Helper()
-	if o.Lasts == 0 {
-		o.Lasts = 10 * time.Minute
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), o.Lasts)
-	t.Cleanup(cancel)
-	l, err := lab.NewCluster(ctx, lab.Options{BinDir: binDir(t, o.Major), Settings: o.Settings})
+	l, err := lab.NewCluster(ctx, lab.Options{BinDir: binDir(t, major), Settings: settings})
 	s := &Scene{T: t, Ctx: ctx, Lab: l}
 	s.OK(err)
 	t.Cleanup(func() {
@@ -67,6 +61,21 @@ func New(t *testing.T, o Options) *Scene {
 			t.Errorf("closing the lab: %v", err)
 		}
 	})
+	return s
+}
+
+// New starts the primary and its standbys, with the extension and the
+// controller's role, and no controller.
+func New(t *testing.T, o Options) *Scene {
+	t.Helper()
+	if o.Lasts == 0 {
+		o.Lasts = 10 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), o.Lasts)
+	t.Cleanup(cancel)
+	s := Bare(t, ctx, o.Major, o.Settings)
+	l := s.Lab
+	var err error
 	s.A, err = l.AddPrimary(ctx, "a")
 	s.OK(err)
 	s.OK(lab.SetupRole(ctx, s.A))
