@@ -34,8 +34,7 @@ test-majors: setup build ## the same on MAJORS (13 17 18), with servers unpacked
 test-all: test ## everything, on 19 too; TABLE=README.md writes the table there; takes an hour or two
 	$(if $(TABLE),TABLE=$(TABLE)) test/majors.sh 13 15 17 18 19
 
-servers: setup ## what some Go tests start beside that server: 17 and 18, with the extension, and Patroni
-	@test/servers.sh patroni-3.0 >/dev/null
+servers: setup ## what some Go tests start beside that server: 17 and 18, with the extension
 	@for major in 17 18; do \
 		bin=$$(test/servers.sh $$major | tail -n 1) && PG_CONFIG=$$bin/pg_config test/setup.sh || exit; \
 	done
@@ -46,7 +45,7 @@ test-patroni: setup build ## the tests beside Patroni, on each version: 3.0 with
 		bin=$$(test/servers.sh $$major | tail -n 1) && PG_CONFIG=$$bin/pg_config test/setup.sh || exit; \
 	done
 	@for version in 3.0 4.0 4.1; do \
-		SLOTKEEPER_PATRONI=$$version $(GO) test -count=1 -v -timeout 20m ./test/patroni || exit; \
+		SLOTKEEPER_PATRONI=$$version $(GO) test -tags patroni -count=1 -v -timeout 20m ./test/patroni || exit; \
 	done
 
 unit: servers build ## the Go tests, those that start servers too

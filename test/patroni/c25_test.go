@@ -1,3 +1,5 @@
+//go:build patroni
+
 package patroni
 
 import (
