@@ -40,7 +40,8 @@ func TestEachNodePromotedWhileAnotherLags(t *testing.T) {
 		s.OK(lagging.Follow(s.Ctx, s.A)) // it will when it has replayed the old timeline
 		s.VacuumCatalogs(s.A)
 		s.Verdict("cdc", lagging, plan.Unsafe, plan.ReasonTimelineMismatch) // it replays the old one yet
-		if now := s.Slot(lagging, "cdc"); now != behind {
+		// Its restart_lsn may have moved, for the slot's may while all else stands.
+		if now := s.Slot(lagging, "cdc"); now.Incarnation != behind.Incarnation || now.Confirmed < behind.Confirmed {
 			t.Errorf("turn %d: the mirror on %s went from %+v to %+v", i, lagging.Name(), behind, now)
 		}
 		s.Exec(lagging, "SELECT pg_wal_replay_resume()")
