@@ -25,7 +25,11 @@ func TestForget(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.c.Run(ctx) }()
-	if err := s.c.RequestSync(ctx); err != nil {
+	err := s.c.RequestSync(ctx)
+	for ErrNotLeading(err) { // the term may not have begun yet
+		err = s.c.RequestSync(ctx)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	var refused *plan.NotForgettable
