@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -47,7 +48,9 @@ type Controller struct {
 	awaits  map[string]cluster.LSN // replay positions that the next cycle waits for, per standby
 	wrote   map[string]bool        // the standbys whose slots the last cycle has changed
 
-	topology plan.Fact[cluster.Topology] // the last one, for the log
+	topology   plan.Fact[cluster.Topology] // the last one, for the log
+	space      atomic.Pointer[Space]       // how full etcd is; nil: not known
+	spaceSince time.Time                   // since when that is a condition
 
 	moved   chan signal // from the watchers
 	reload  chan Config
@@ -109,10 +112,39 @@ func (c *Controller) campaign(ctx context.Context) (Term, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	var followers sync.WaitGroup
 	followers.Go(func() { c.follow(waiting) })
+	c.awaitKnownLedger(ctx)
 	term, err := c.deps.Elector.Campaign(ctx)
 	cancel()
 	followers.Wait()
 	return term, err
+}
+
+// awaitKnownLedger does not stand for leadership while a newer program's ledger is
+// there: whoever leads writes it. What else goes wrong is the campaign's to meet.
+func (c *Controller) awaitKnownLedger(ctx context.Context) {
+	for said := false; ; said = true {
+		parts, err := c.load(ctx)
+		if err == nil {
+			err = status.Known(parts)
+		}
+		var newer *status.NewerError
+		if !errors.As(err, &newer) {
+			return
+		}
+		if !said {
+			c.deps.Logger.Error("the ledger is read only, and this controller does not lead", "error", err)
+		}
+		if !wait(ctx, c.cfg.Interval) {
+			return
+		}
+	}
+}
+
+// load reads the ledger as a follower.
+func (c *Controller) load(ctx context.Context) (map[string][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.ReadTimeout)
+	defer cancel()
+	return c.deps.Elector.Load(ctx)
 }
 
 // lead runs cycles until the term or ctx ends.
@@ -127,8 +159,11 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 	}
 	timer := newPacer()
 	defer timer.Stop()
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	watching, stopWatching := context.WithCancel(term.Context())
 	defer stopWatching()
+	asking.Go(func() { c.watchSpace(watching, term) })
 	var asked []kick
 	defer func() { answer(asked, errNoLonger) }()
 	changed := c.announced()
@@ -139,7 +174,8 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 			c.resign(term)
 			return
 		case <-term.Context().Done():
-			log.Warn("leadership lost")
+			log.Warn("leadership lost", "why", context.Cause(term.Context()))
+			c.disown()
 			return
 		case cfg := <-c.reload:
 			cfg.Policy.TakeOver = c.cfg.Policy.TakeOver // it was asked of this process
@@ -164,7 +200,7 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 		}
 		asked = append(asked, c.drainKicks()...)
 		next, err := c.Cycle(ctx)
-		if err != nil && ctx.Err() == nil && term.Context().Err() == nil {
+		if err != nil && err != errLeaseOver && ctx.Err() == nil && term.Context().Err() == nil {
 			c.showFailure(err)
 		}
 		answer(asked, err)

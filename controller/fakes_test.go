@@ -132,6 +132,7 @@ type fakeTerm struct {
 	ctx    context.Context
 	parts  map[string][]byte
 	writes []string
+	space  Space
 	fail   error
 	stuck  bool // Save ends with its context only
 	bug    func(call string)
@@ -164,7 +165,7 @@ func (f *fakeTerm) Load(context.Context) (map[string][]byte, error) {
 	return f.parts, nil
 }
 
-func (f *fakeTerm) Save(ctx context.Context, part string, value []byte) error {
+func (f *fakeTerm) Save(ctx context.Context, parts map[string][]byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -182,9 +183,17 @@ func (f *fakeTerm) Save(ctx context.Context, part string, value []byte) error {
 		f.mu.Lock()
 		return ctx.Err()
 	}
-	f.parts[part] = value
-	f.writes = append(f.writes, part)
+	for part, value := range parts {
+		f.parts[part] = value
+		f.writes = append(f.writes, part)
+	}
 	return nil
+}
+
+func (f *fakeTerm) Space(context.Context) (Space, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.space, nil
 }
 
 func (f *fakeTerm) Resign(context.Context) error { return nil }

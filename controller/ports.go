@@ -68,8 +68,11 @@ type Term interface {
 	Context() context.Context
 	// Load reads the ledger, part by part.
 	Load(ctx context.Context) (map[string][]byte, error)
-	// Save writes one part, if this term still leads and nobody else moved it.
-	Save(ctx context.Context, part string, value []byte) error
+	// Save writes parts, all of them or none, if this term still leads and nobody
+	// else moved them.
+	Save(ctx context.Context, parts map[string][]byte) error
+	// Space says how full the store is.
+	Space(ctx context.Context) (Space, error)
 	// Resign gives the leadership back at once.
 	Resign(ctx context.Context) error
 }

@@ -2,8 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,6 +14,7 @@ import (
 
 // publish shows the cycle's status and logs and records what changed.
 func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo plan.Plan, verdicts []plan.Verdict, conditions []plan.Condition) {
+	conditions = c.withSpace(conditions)
 	now := status.Build(status.Inputs{
 		Scope: c.cfg.Policy.Scope, Owner: c.cfg.Policy.Owner, Now: c.deps.Now(),
 		Observation: seen, Plan: todo, Memory: c.memory, Verdicts: verdicts, Conditions: conditions,
@@ -44,7 +45,7 @@ func (c *Controller) recordLast() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
 	defer cancel()
-	c.ledger.positionsAt = time.Time{}
+	c.ledger.placedAt, c.ledger.movedAt = time.Time{}, time.Time{}
 	if err := c.record(ctx, *shown); err != nil {
 		c.deps.Logger.Warn("writing the ledger at the end, positions in it are older", "error", err)
 	}
@@ -130,128 +131,6 @@ func levelOf(s plan.Severity) hclog.Level {
 	return hclog.Warn
 }
 
-// positionsEvery is how often positions go to the ledger at most. Their age is
-// shown wherever they are used.
-const positionsEvery = 30 * time.Second
-
-// ledger is what this term last wrote.
-type ledger struct {
-	written     map[string]string
-	positionsAt time.Time
-	identities  map[string]string // of the position parts as they were written
-	encoded     status.Encoded
-	generation  int64
-	doubtful    bool // a write failed: whether it arrived is seen by reading first
-}
-
-func newLedger(parts map[string][]byte) ledger {
-	l := ledger{written: map[string]string{}, identities: map[string]string{}}
-	for name, text := range parts {
-		l.written[name] = string(text)
-	}
-	return l
-}
-
-// record writes the parts whose text changed.
-func (c *Controller) record(ctx context.Context, now status.Status) error {
-	shown, err := c.ledger.encoded.Slots(now)
-	if err != nil {
-		return err
-	}
-	parts := map[string][]byte{}
-	maps.Copy(parts, shown)
-	if parts[status.PartCluster], err = status.ClusterPart(c.memory, now); err != nil {
-		return err
-	}
-	identities, err := c.positionParts(parts)
-	if err != nil {
-		return err
-	}
-	for name, text := range parts {
-		if err := c.save(ctx, name, text); err != nil {
-			return err
-		}
-		c.ledger.identities[name] = string(identities[name])
-	}
-	return nil
-}
-
-// positionParts adds the parts of positions that are due, those of a slot that
-// is new, gone or another one at once: a successor that does not know of a slot
-// cannot say that it is missing. What holds no slot any more is emptied.
-func (c *Controller) positionParts(parts map[string][]byte) (map[string][]byte, error) {
-	at := c.deps.Now()
-	identities, err := c.ledger.encoded.Identities(c.memory)
-	if err != nil {
-		return nil, err
-	}
-	due := at.Sub(c.ledger.positionsAt) >= positionsEvery
-	wanted := map[string]bool{}
-	for name, text := range identities {
-		if due || c.ledger.identities[name] != string(text) {
-			wanted[name] = true
-		}
-	}
-	if len(wanted) > 0 {
-		positions, err := status.PositionParts(c.memory, at, wanted)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(parts, positions)
-	}
-	if due {
-		c.ledger.positionsAt = at
-	}
-	for name := range c.ledger.written {
-		_, shown := parts[name]
-		_, placed := identities[name]
-		if empty, ok := status.Emptied(name); ok && !shown && !placed {
-			parts[name] = empty
-		}
-	}
-	return identities, nil
-}
-
-// save writes one part unless it says what it said before.
-func (c *Controller) save(ctx context.Context, name string, text []byte) error {
-	if c.ledger.written[name] == string(text) {
-		return nil
-	}
-	if c.ledger.doubtful {
-		if _, err := c.term.Load(ctx); err != nil {
-			return fmt.Errorf("reading the ledger again after a failed write: %w", err)
-		}
-		c.ledger.doubtful = false
-	}
-	if err := c.term.Save(ctx, name, text); err != nil {
-		c.ledger.doubtful = true
-		return fmt.Errorf("saving part %s: %w", name, err)
-	}
-	c.ledger.written[name] = string(text)
-	return nil
-}
-
-// rememberFirst writes a new generation to the ledger before any server sees
-// it: a successor that knew only the old one would take a hold that was gone
-// for one that never was.
-func (c *Controller) rememberFirst(ctx context.Context, mem plan.Memory) error {
-	if mem.Generation == c.ledger.generation {
-		return nil
-	}
-	last, _ := c.Status()
-	last.Scope = c.cfg.Policy.Scope
-	last.Leader = status.Leader{Name: c.cfg.Policy.Owner, Epoch: mem.Epoch}
-	text, err := status.ClusterPart(mem, last)
-	if err != nil {
-		return err
-	}
-	if err := c.save(ctx, status.PartCluster, text); err != nil {
-		return fmt.Errorf("recording generation %d before it is used: %w", mem.Generation, err)
-	}
-	c.ledger.generation = mem.Generation
-	return nil
-}
-
 // follow shows the ledger's status while another controller leads.
 func (c *Controller) follow(ctx context.Context) {
 	for {
@@ -274,9 +153,7 @@ func (c *Controller) showLedger(ctx context.Context) {
 			c.showUnreachable(caught(c.deps.Logger, "reading the ledger", p))
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.ReadTimeout)
-	defer cancel()
-	parts, err := c.deps.Elector.Load(ctx)
+	parts, err := c.load(ctx)
 	if err != nil {
 		c.showUnreachable(err)
 		return
@@ -286,16 +163,42 @@ func (c *Controller) showLedger(ctx context.Context) {
 	}
 	s, err := status.FromLedger(parts)
 	if err != nil {
-		c.showUnreachable(err)
+		c.showUnread(err)
 		return
 	}
 	c.shown.Store(&s)
 }
 
+// disown: what was shown last is nobody's any more, and grows old.
+func (c *Controller) disown() {
+	if s, ok := c.Status(); ok {
+		s.Leader, s.Complete = status.Leader{}, false
+		c.shown.Store(&s)
+	}
+}
+
+// showUnread is for a ledger that there is and that cannot be read.
+func (c *Controller) showUnread(err error) {
+	trouble := status.Finding{
+		Code: plan.CondLedgerUnreadable, Severity: plan.Critical,
+		Message: fmt.Sprintf("the ledger cannot be read: %v", err),
+		Hint:    "Mirrors stay as they are. Where the ledger is lost for good, delete the keys below its prefix: a controller that leads writes it anew.",
+	}
+	var newer *status.NewerError
+	if errors.As(err, &newer) {
+		trouble.Code = plan.CondLedgerNewer
+		trouble.Message = fmt.Sprintf("a newer slotkeeper wrote the ledger, and this one neither writes nor leads: %v", err)
+		trouble.Hint = "Run the newer program. Mirrors stay as they are meanwhile."
+	}
+	c.disown()
+	c.showTrouble(trouble)
+}
+
 // showUnreachable: without etcd nobody may write, and mirrors stay as they are.
 func (c *Controller) showUnreachable(err error) {
+	c.disown()
 	c.showTrouble(status.Finding{
-		Code: "etcd_unreachable", Severity: plan.Critical,
+		Code: plan.CondEtcdUnreachable, Severity: plan.Critical,
 		Message: fmt.Sprintf("no leadership can be had: %v", err),
 		Hint:    "Mirrors stay as they are and are not moved. Look at etcd and at the etcd section of the configuration.",
 	})

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,7 +25,9 @@ type Client struct {
 	log  hclog.Logger
 	v3   *clientv3.Client
 
-	asked atomic.Bool // a server asked for our certificate
+	asked  atomic.Bool // a server asked for our certificate
+	tls    *tls.Config // nil without TLS
+	quotas sync.Map    // string, an endpoint, to int64: the quota that its metrics gave
 
 	mu     sync.Mutex
 	health error
@@ -57,6 +60,7 @@ func (c *Client) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.tls = tlsConfig
 	password, err := c.opts.password()
 	if err != nil {
 		return err

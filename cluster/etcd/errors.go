@@ -112,6 +112,8 @@ func classify(err error) error {
 	return nil
 }
 
+func isCompacted(err error) bool { return errors.Is(err, rpctypes.ErrCompacted) }
+
 // definite reports whether etcd itself said that it did not do the request. All
 // else (a time-out, a broken connection) may have been done.
 func definite(err error) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +19,17 @@ import (
 // MaxPart is the largest value of one part, in bytes.
 const MaxPart = 64 << 10
 
+// MaxSave is how many bytes are written in one transaction: etcd takes 1.5 MB.
+const MaxSave = 1 << 20
+
+// maxOps is how many parts: etcd takes 128 comparisons, one of which is the leader's.
+const maxOps = 127
+
 // PartCluster names the part that holds what is true of the whole cluster.
 const PartCluster = "cluster"
+
+// PartStandbys names the part that holds the state of each standby.
+const PartStandbys = "standbys"
 
 // PartSlots names the n-th part of the slots' verdicts.
 func PartSlots(n int) string { return fmt.Sprintf("slots/%02d", n) }
@@ -27,7 +37,7 @@ func PartSlots(n int) string { return fmt.Sprintf("slots/%02d", n) }
 // PartPositions names the n-th part of the slots' positions.
 func PartPositions(n int) string { return fmt.Sprintf("positions/%02d", n) }
 
-var partName = regexp.MustCompile(`^(cluster|(slots|positions)/[0-9]{2,4})$`)
+var partName = regexp.MustCompile(`^(cluster|standbys|(slots|positions)/[0-9]{2,4})$`)
 
 // Part is one part of the ledger as it was last seen.
 type Part struct {
@@ -74,104 +84,143 @@ func (l *Ledger) Load(ctx context.Context) (map[string]Part, error) {
 
 func partOf(kv *mvccpb.KeyValue) Part { return Part{Value: kv.Value, ModRevision: kv.ModRevision} }
 
-// Write puts value into a part, if the term still leads and the part is as this
-// ledger last saw it (absent, where it saw none). A value that is there already
-// is not written. Errors: ErrFenced, ErrConflict, ErrTooLarge, ErrUnreachable
-// (which may have written), ErrRefused, ErrNoSpace.
-func (l *Ledger) Write(ctx context.Context, t *Term, part string, value []byte) error {
-	if len(value) > MaxPart {
-		return fmt.Errorf("writing ledger part %s: %d bytes, %d at most: %w", part, len(value), MaxPart, ErrTooLarge)
+// Save puts these values into their parts, all of them or none, if the term
+// still leads and each part is as this ledger last saw it (absent, where it saw
+// none). A value that is there already is not written. Over MaxSave it takes
+// several transactions, and a reader may find some of them. Errors: ErrFenced,
+// ErrConflict, ErrTooLarge, ErrUnreachable (which may have written), ErrRefused,
+// ErrNoSpace.
+func (l *Ledger) Save(ctx context.Context, t *Term, parts map[string][]byte) error {
+	names := slices.Sorted(maps.Keys(parts))
+	for _, name := range names {
+		if size := len(parts[name]); size > MaxPart {
+			return fmt.Errorf("writing ledger part %s: %d bytes, %d at most: %w", name, size, MaxPart, ErrTooLarge)
+		}
 	}
-	return l.change(ctx, t, part, "writing ledger part "+part, func(seen Part) (clientv3.Op, bool) {
-		key := l.c.key("ledger/" + part)
-		return clientv3.OpPut(key, string(value)), seen.ModRevision != 0 && bytes.Equal(seen.Value, value)
-	}, bytes.Clone(value))
+	return l.change(ctx, t, "writing", names, parts)
 }
 
-// Delete takes a part away, under the same conditions as Write.
+// Delete takes a part away, under the same conditions as Save.
 func (l *Ledger) Delete(ctx context.Context, t *Term, part string) error {
-	return l.change(ctx, t, part, "deleting ledger part "+part, func(seen Part) (clientv3.Op, bool) {
-		return clientv3.OpDelete(l.c.key("ledger/" + part)), seen.ModRevision == 0
-	}, nil)
+	return l.change(ctx, t, "deleting", []string{part}, nil)
 }
 
-// change does op on a part unless op's second result says that there is nothing
-// to do. value is what the part then holds, nil for nothing.
-func (l *Ledger) change(ctx context.Context, t *Term, part, doing string, op func(Part) (clientv3.Op, bool), value []byte) error {
-	if !partName.MatchString(part) {
-		return fmt.Errorf("%s: no such part: want cluster, slots/<nn> or positions/<nn>", doing)
+// change writes the parts' values, or deletes a part that has none in values.
+func (l *Ledger) change(ctx context.Context, t *Term, doing string, names []string, values map[string][]byte) error {
+	doing += " ledger part " + strings.Join(names, ", ")
+	for _, name := range names {
+		if !partName.MatchString(name) {
+			return fmt.Errorf("%s: no such part: want cluster, standbys, slots/<nn> or positions/<nn>", doing)
+		}
 	}
 	if !t.Valid(time.Now()) {
 		return fmt.Errorf("%s: epoch %d: %w", doing, t.epoch, ErrFenced)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.settle(ctx, part); err != nil {
+	if err := l.settle(ctx, names); err != nil {
 		return err
 	}
-	seen := l.seen[part]
-	do, nothing := op(seen)
-	if nothing {
-		return nil
-	}
-	resp, err := l.commit(ctx, t, part, doing, do, seen)
-	if err != nil {
-		return err
-	}
-	delete(l.seen, part)
-	if value != nil {
-		l.seen[part] = Part{Value: value, ModRevision: resp.Header.Revision}
+	for rest := names; len(rest) > 0; {
+		var one batch
+		if one, rest = l.next(rest, values); len(one.names) == 0 {
+			continue
+		}
+		if err := l.commit(ctx, t, doing, one); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (l *Ledger) commit(ctx context.Context, t *Term, part, doing string, do clientv3.Op, seen Part) (*clientv3.TxnResponse, error) {
-	key := l.c.key("ledger/" + part)
+// batch is one transaction.
+type batch struct {
+	names  []string
+	as     []clientv3.Cmp // as they were last seen
+	ops    []clientv3.Op
+	values map[string][]byte
+}
+
+// next takes of names what fits into one transaction, leaves out what is there
+// already, and gives the rest.
+func (l *Ledger) next(names []string, values map[string][]byte) (w batch, rest []string) {
+	w.values = values
+	size := 0
+	for i, name := range names {
+		value, put := values[name]
+		seen, key := l.seen[name], l.c.key("ledger/"+name)
+		if put && seen.ModRevision != 0 && bytes.Equal(seen.Value, value) || !put && seen.ModRevision == 0 {
+			continue
+		}
+		if size += len(value); len(w.names) > 0 && size > MaxSave || len(w.names) == maxOps {
+			return w, names[i:]
+		}
+		op := clientv3.OpDelete(key)
+		if put {
+			op = clientv3.OpPut(key, string(value))
+		}
+		w.names, w.ops = append(w.names, name), append(w.ops, op)
+		w.as = append(w.as, clientv3.Compare(clientv3.ModRevision(key), "=", seen.ModRevision))
+	}
+	return w, nil
+}
+
+func (l *Ledger) commit(ctx context.Context, t *Term, doing string, w batch) error {
 	var resp *clientv3.TxnResponse
 	err := l.c.do(ctx, doing, func(ctx context.Context) error {
 		var err error
 		resp, err = l.c.v3.Txn(ctx).
-			If(l.c.isLeader(t.epoch), clientv3.Compare(clientv3.ModRevision(key), "=", seen.ModRevision)).
-			Then(do).
+			If(append([]clientv3.Cmp{l.c.isLeader(t.epoch)}, w.as...)...).
+			Then(w.ops...).
 			Else(clientv3.OpGet(l.c.key("leader"), clientv3.WithKeysOnly())).Commit()
 		return err
 	})
-	switch {
-	case err != nil:
-		l.doubt[part] = !definite(err)
-		return nil, err
-	case resp.Succeeded:
-		return resp, nil
+	if err != nil {
+		for _, name := range w.names {
+			l.doubt[name] = !definite(err)
+		}
+		return err
 	}
-	leader := resp.Responses[0].GetResponseRange().Kvs
-	if len(leader) == 0 || leader[0].CreateRevision != int64(t.epoch) {
-		return nil, fmt.Errorf("%s: epoch %d: %w", doing, t.epoch, ErrFenced)
+	if !resp.Succeeded {
+		leader := resp.Responses[0].GetResponseRange().Kvs
+		if len(leader) == 0 || leader[0].CreateRevision != int64(t.epoch) {
+			return fmt.Errorf("%s: epoch %d: %w", doing, t.epoch, ErrFenced)
+		}
+		return fmt.Errorf("%s: %w", doing, ErrConflict)
 	}
-	return nil, fmt.Errorf("%s: %w since revision %d", doing, ErrConflict, seen.ModRevision)
+	for _, name := range w.names {
+		delete(l.seen, name)
+		if value, put := w.values[name]; put {
+			l.seen[name] = Part{Value: bytes.Clone(value), ModRevision: resp.Header.Revision}
+		}
+	}
+	return nil
 }
 
-// settle reads a part again whose last write had no answer. Nobody but this
-// term's leader can have written it meanwhile: the write that follows is fenced
-// by the epoch as any other.
-func (l *Ledger) settle(ctx context.Context, part string) error {
-	if !l.doubt[part] {
-		return nil
-	}
-	err := l.c.do(ctx, "reading ledger part "+part, func(ctx context.Context) error {
-		resp, err := l.c.v3.Get(ctx, l.c.key("ledger/"+part))
+// settle reads those parts again whose last write had no answer. Nobody but
+// this term's leader can have written them meanwhile: the write that follows is
+// fenced by the epoch as any other.
+func (l *Ledger) settle(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if !l.doubt[name] {
+			continue
+		}
+		err := l.c.do(ctx, "reading ledger part "+name, func(ctx context.Context) error {
+			resp, err := l.c.v3.Get(ctx, l.c.key("ledger/"+name))
+			if err != nil {
+				return err
+			}
+			delete(l.seen, name)
+			if len(resp.Kvs) > 0 {
+				l.seen[name] = partOf(resp.Kvs[0])
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		delete(l.seen, part)
-		if len(resp.Kvs) > 0 {
-			l.seen[part] = partOf(resp.Kvs[0])
-		}
-		return nil
-	})
-	if err != nil {
-		return err
+		delete(l.doubt, name)
 	}
-	delete(l.doubt, part)
 	return nil
 }
 

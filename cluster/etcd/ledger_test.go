@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
 func load(t *testing.T, l *Ledger) map[string]string {
@@ -25,7 +29,7 @@ func load(t *testing.T, l *Ledger) map[string]string {
 
 func write(t *testing.T, l *Ledger, term *Term, part, value string) {
 	t.Helper()
-	if err := l.Write(t.Context(), term, part, []byte(value)); err != nil {
+	if err := l.Save(t.Context(), term, map[string][]byte{part: []byte(value)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -79,12 +83,12 @@ func TestAPartThatMovedIsNotOverwritten(t *testing.T) {
 		c := open(t, options(t, url))
 		term, l, other := campaign(t, c, "a"), c.Ledger(), c.Ledger()
 		write(t, other, term, PartCluster, "other")
-		if err := l.Write(t.Context(), term, PartCluster, []byte("mine")); !errors.Is(err, ErrConflict) {
+		if err := l.Save(t.Context(), term, map[string][]byte{PartCluster: []byte("mine")}); !errors.Is(err, ErrConflict) {
 			t.Fatalf("a part never seen was overwritten: %v", err)
 		}
 		load(t, l)
 		write(t, other, term, PartCluster, "other again")
-		if err := l.Write(t.Context(), term, PartCluster, []byte("mine")); !errors.Is(err, ErrConflict) {
+		if err := l.Save(t.Context(), term, map[string][]byte{PartCluster: []byte("mine")}); !errors.Is(err, ErrConflict) {
 			t.Fatalf("a part that moved was overwritten: %v", err)
 		}
 		if err := l.Delete(t.Context(), term, PartCluster); !errors.Is(err, ErrConflict) {
@@ -119,7 +123,7 @@ func TestAStaleLeaderWritesNothing(t *testing.T) {
 			if !stale.Valid(time.Now()) {
 				t.Fatal("the test's own leader knows")
 			}
-			if err := l.Write(t.Context(), stale, PartCluster, []byte("stale")); !errors.Is(err, ErrFenced) {
+			if err := l.Save(t.Context(), stale, map[string][]byte{PartCluster: []byte("stale")}); !errors.Is(err, ErrFenced) {
 				t.Errorf("%s: writing gives %v, want ErrFenced", when, err)
 			}
 			if err := l.Delete(t.Context(), stale, PartCluster); !errors.Is(err, ErrFenced) {
@@ -141,7 +145,7 @@ func TestATermPastItsDeadlineAsksNobody(t *testing.T) {
 	term, l := campaign(t, c, "a"), c.Ledger()
 	late := sleeper(c, term)
 	late.sent = time.Now().Add(-time.Hour)
-	if err := l.Write(t.Context(), late, PartCluster, []byte("x")); !errors.Is(err, ErrFenced) {
+	if err := l.Save(t.Context(), late, map[string][]byte{PartCluster: []byte("x")}); !errors.Is(err, ErrFenced) {
 		t.Errorf("got %v, want ErrFenced: the key is still ours in etcd", err)
 	}
 	if got := load(t, l); len(got) != 0 {
@@ -154,14 +158,14 @@ func TestAPartHasALimitAndAName(t *testing.T) {
 	c := open(t, options(t, embedded(t)))
 	term, l := campaign(t, c, "a"), c.Ledger()
 	full := bytes.Repeat([]byte("x"), MaxPart)
-	if err := l.Write(t.Context(), term, PartSlots(0), full); err != nil {
+	if err := l.Save(t.Context(), term, map[string][]byte{PartSlots(0): full}); err != nil {
 		t.Errorf("64 KB are refused: %v", err)
 	}
-	if err := l.Write(t.Context(), term, PartSlots(1), append(full, 'x')); !errors.Is(err, ErrTooLarge) {
+	if err := l.Save(t.Context(), term, map[string][]byte{PartSlots(1): append(full, 'x')}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
 	}
 	for _, part := range []string{"", "leader", "slots", "slots/x", "slots/1/2", "../leader"} {
-		if err := l.Write(t.Context(), term, part, []byte("x")); err == nil {
+		if err := l.Save(t.Context(), term, map[string][]byte{part: []byte("x")}); err == nil {
 			t.Errorf("part %q was written", part)
 		}
 	}
@@ -183,7 +187,7 @@ func TestAWriteWithoutAnAnswerIsLookedAtAgain(t *testing.T) {
 			term, l := campaign(t, c, "a"), c.Ledger()
 			write(t, l, term, PartCluster, "first")
 			p.SwallowReplies()
-			if err := l.Write(t.Context(), term, PartCluster, []byte("second")); !errors.Is(err, ErrUnreachable) {
+			if err := l.Save(t.Context(), term, map[string][]byte{PartCluster: []byte("second")}); !errors.Is(err, ErrUnreachable) {
 				t.Fatalf("got %v, want ErrUnreachable", err)
 			}
 			eventually(t, "the write to arrive", func() bool { return load(t, direct.Ledger())[PartCluster] == "second" })
@@ -249,4 +253,103 @@ func TestAStoreHasOneID(t *testing.T) {
 			t.Errorf("%q is not a UUID", first)
 		}
 	})
+}
+
+// A write of several parts is there as a whole or not at all, whoever reads.
+func TestPartsOfOneWriteComeTogether(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string) {
+		c := open(t, options(t, url))
+		term, l := campaign(t, c, "a"), c.Ledger()
+		all := func(value string) map[string][]byte {
+			parts := map[string][]byte{PartCluster: []byte(value), PartStandbys: []byte(value)}
+			for n := range 60 {
+				parts[PartSlots(n)], parts[PartPositions(n)] = []byte(value), []byte(value)
+			}
+			return parts
+		}
+		if err := l.Save(t.Context(), term, all("0")); err != nil {
+			t.Fatal(err)
+		}
+		reader, done := c.Ledger(), make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := range 50 {
+				if err := l.Save(t.Context(), term, all(fmt.Sprint(i))); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		for writing := true; writing; {
+			select {
+			case <-done:
+				writing = false
+			default:
+			}
+			seen := load(t, reader)
+			for name, value := range seen {
+				if value != seen[PartCluster] || len(seen) != 122 {
+					t.Fatalf("part %s of %d is of write %s, the cluster's of %s", name, len(seen), value, seen[PartCluster])
+				}
+			}
+		}
+		other := c.Ledger()
+		load(t, other)
+		write(t, l, term, PartSlots(3), "moved")
+		if err := other.Save(t.Context(), term, all("x")); !errors.Is(err, ErrConflict) {
+			t.Errorf("over a part that moved: %v", err)
+		}
+		if seen := load(t, reader); seen[PartCluster] != "49" || seen[PartSlots(3)] != "moved" {
+			t.Errorf("some parts were written: %v", seen)
+		}
+	})
+}
+
+// What etcd takes in no one transaction is written all the same.
+func TestAWriteOfManyBytes(t *testing.T) {
+	t.Parallel()
+	c := open(t, options(t, embedded(t)))
+	term, l := campaign(t, c, "a"), c.Ledger()
+	parts := map[string][]byte{}
+	for n := range 200 {
+		parts[PartSlots(n)] = bytes.Repeat([]byte{byte('a' + n%26)}, 30<<10)
+	}
+	if err := l.Save(t.Context(), term, parts); err != nil {
+		t.Fatal(err)
+	}
+	if got := load(t, c.Ledger()); len(got) != 200 {
+		t.Errorf("%d parts are there", len(got))
+	}
+}
+
+func TestSpace(t *testing.T) {
+	t.Parallel()
+	server := ownEtcd(t, lab.EtcdOptions{TLS: true, ClientCerts: true, Quota: 32 << 20})
+	o := options(t, server.Endpoints()[0])
+	o.CAFile, o.CertFile, o.KeyFile = server.File("ca.pem"), server.File("client.pem"), server.File("client.key")
+	c := open(t, o)
+	before, err := c.Space(t.Context())
+	if err != nil || before.Quota != 32<<20 || before.Used <= 0 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	term, l := campaign(t, c, "a"), c.Ledger()
+	for i := range 20 {
+		write(t, l, term, PartCluster, strings.Repeat(fmt.Sprint(i%10), MaxPart))
+	}
+	eventually(t, "the space to be seen used", func() bool {
+		now, err := c.Space(t.Context())
+		return err == nil && now.Used > before.Used+10*MaxPart
+	})
+	if compacted, revisions, err := c.Compacted(t.Context()); compacted || revisions < 20 || err != nil {
+		t.Errorf("compacted %t at %d: %v", compacted, revisions, err)
+	}
+	if err := server.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if compacted, _, err := c.Compacted(t.Context()); !compacted || err != nil {
+		t.Errorf("compacted %t: %v", compacted, err)
+	}
+	embeddedClient := open(t, options(t, embedded(t)))
+	if s, err := embeddedClient.Space(t.Context()); err != nil || s.Quota != DefaultQuota {
+		t.Errorf("embedded: %+v, %v", s, err)
+	}
 }

@@ -251,3 +251,20 @@ func (e *Etcd) RevokeLeaseOf(ctx context.Context, key string) error {
 		return err
 	})
 }
+
+// Leases gives every lease that is there.
+func (e *Etcd) Leases(ctx context.Context) ([]clientv3.LeaseID, error) {
+	var all []clientv3.LeaseID
+	err := e.insist(ctx, "etcd's leases", func(ctx context.Context, c *clientv3.Client) error {
+		got, err := c.Leases(ctx)
+		if err != nil {
+			return err
+		}
+		all = nil
+		for _, l := range got.Leases {
+			all = append(all, l.ID)
+		}
+		return nil
+	})
+	return all, err
+}

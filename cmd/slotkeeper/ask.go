@@ -100,8 +100,8 @@ func freshness(s status.Status, c *config.Config, now time.Time) string {
 		return "no observation is recorded"
 	case age > limit:
 		return fmt.Sprintf("the last observation is %s old", age.Round(time.Second))
-	case s.Source == "ledger" && s.Leader.Name == "":
-		return "no controller leads"
+	case s.Leader.Name == "":
+		return "no controller leads that this one knows of"
 	}
 	return ""
 }

@@ -16,8 +16,10 @@ import (
 	"github.com/slotkeeper/slotkeeper/cluster/postgres"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/output"
+	"github.com/slotkeeper/slotkeeper/controller"
 	"github.com/slotkeeper/slotkeeper/controller/doctor"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
 func newDoctorCommand() *cobra.Command {
@@ -53,7 +55,7 @@ deserves a warning, and 2 when the configuration itself is wrong.`,
 			return err
 		}
 		found := doctor.Diagnose(observed)
-		if err := output.Write(cmd.OutOrStdout(), *format, diagnosis(found, len(observed.Members), *fix)); err != nil {
+		if err := output.Write(cmd.OutOrStdout(), *format, diagnosis(found, observed, *fix)); err != nil {
 			return err
 		}
 		if *fix {
@@ -129,10 +131,10 @@ func factOf[T any](value T, err error) plan.Fact[T] {
 func examineEtcd(ctx context.Context, c *config.Config) (doctor.Etcd, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	holder, err := leaderThere(ctx, c)
+	seen, err := lookAtEtcd(ctx, c)
 	switch {
 	case err == nil:
-		return doctor.Etcd{Leader: holder.V.Name}, nil
+		return seen, nil
 	case errors.Is(err, etcd.ErrOptions):
 		return doctor.Etcd{}, storeError(err, c)
 	case errors.Is(err, etcd.ErrNotRunning):
@@ -141,13 +143,22 @@ func examineEtcd(ctx context.Context, c *config.Config) (doctor.Etcd, error) {
 	return doctor.Etcd{Err: oneLine(err.Error()), Hint: "look at etcd and at the etcd section of the configuration; mirrors stay as they are meanwhile"}, nil
 }
 
-func leaderThere(ctx context.Context, c *config.Config) (cluster.Opt[etcd.Holder], error) {
+func lookAtEtcd(ctx context.Context, c *config.Config) (doctor.Etcd, error) {
 	st, err := joinStore(ctx, c, hclog.NewNullLogger())
 	if err != nil {
-		return cluster.Opt[etcd.Holder]{}, err
+		return doctor.Etcd{}, err
 	}
 	defer st.Close()
-	return st.client.Leader(ctx)
+	holder, err := st.client.Leader(ctx)
+	if err != nil {
+		return doctor.Etcd{}, err
+	}
+	seen := doctor.Etcd{Leader: holder.V.Name}
+	if space, err := st.client.Space(ctx); err == nil {
+		seen.Used, seen.Quota = space.Used, space.Quota
+	}
+	seen.Compacted, seen.Revisions, err = st.client.Compacted(ctx)
+	return seen, err
 }
 
 // lastVerdicts are those that the daemon or the ledger shows; where neither
@@ -171,11 +182,50 @@ type diagnosisDocument struct {
 	Members  int              `json:"members"`
 	Checks   int              `json:"checks"`
 	Findings []doctor.Finding `json:"findings"`
+	Ledger   ledgerDocument   `json:"ledger"`
 }
 
-func diagnosis(found []doctor.Finding, members int, fix bool) output.Result {
+// ledgerDocument says what the ledger costs its etcd at most, while all moves.
+type ledgerDocument struct {
+	BytesPerDay     int64 `json:"bytes_per_day"`
+	LargeBytes      int64 `json:"large_bytes_per_day"` // with 1000 slots on 5 standbys
+	EtcdUsedBytes   int64 `json:"etcd_used_bytes"`     // 0: not known
+	EtcdQuotaBytes  int64 `json:"etcd_quota_bytes"`    // 0: not known
+	Slots, Standbys int   `json:"-"`
+}
+
+func ledgerCost(seen doctor.Observation) ledgerDocument {
+	d := ledgerDocument{EtcdUsedBytes: seen.Etcd.Used, EtcdQuotaBytes: seen.Etcd.Quota, Standbys: max(0, len(seen.Members)-1)}
+	slots := map[string]bool{}
+	for _, v := range seen.Verdicts {
+		slots[v.Slot] = true
+	}
+	d.Slots = len(slots)
+	d.BytesPerDay, d.LargeBytes = perDay(d.Slots, d.Standbys), perDay(1000, 5)
+	return d
+}
+
+func perDay(slots, standbys int) int64 {
+	size, err := status.MovingBytes(slots, standbys)
+	if err != nil {
+		return 0 // plain numbers are always encoded
+	}
+	return controller.PerDay(size)
+}
+
+func (d ledgerDocument) String() string {
+	text := fmt.Sprintf("ledger: %s a day at most for %s on %s (%s for 1000 slots on 5 standbys)",
+		bytesText(d.BytesPerDay), counted(d.Slots, "slot"), standbysText(d.Standbys), bytesText(d.LargeBytes))
+	if d.EtcdQuotaBytes > 0 {
+		text += fmt.Sprintf(", etcd uses %s of %s", bytesText(d.EtcdUsedBytes), bytesText(d.EtcdQuotaBytes))
+	}
+	return text
+}
+
+func diagnosis(found []doctor.Finding, seen doctor.Observation, fix bool) output.Result {
+	members, cost := len(seen.Members), ledgerCost(seen)
 	r := output.Result{
-		Document: diagnosisDocument{Members: members, Checks: doctor.Checks(), Findings: found},
+		Document: diagnosisDocument{Members: members, Checks: doctor.Checks(), Findings: found, Ledger: cost},
 		Header:   []string{"severity", "subject", "code", "message", "hint"}, TSVOnly: 1,
 	}
 	for _, f := range found {
@@ -188,7 +238,7 @@ func diagnosis(found []doctor.Finding, members int, fix bool) output.Result {
 		r.Header = nil
 	}
 	summary := fmt.Sprintf("%s, %s: %s", counted(members, "member"), counted(doctor.Checks(), "check"), counted(len(found), "finding"))
-	r.Notes = append([]string{summary}, r.Notes...)
+	r.Notes = append([]string{summary, cost.String()}, r.Notes...)
 	if fix {
 		r.Notes = append(r.Notes, remedies(found)...)
 	}
@@ -230,4 +280,11 @@ func placeOf(f doctor.Finding) string {
 		at += fmt.Sprintf(", in database %q", f.Database)
 	}
 	return at
+}
+
+func standbysText(n int) string {
+	if n == 1 {
+		return "1 standby"
+	}
+	return fmt.Sprintf("%d standbys", n)
 }

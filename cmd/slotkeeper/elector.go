@@ -52,7 +52,7 @@ func (e *elector) campaign(ctx context.Context, run func(context.Context, string
 		e.close()
 		return nil, err
 	}
-	return &term{Term: t, ledger: e.client.Ledger(), store: id}, nil
+	return &term{Term: t, client: e.client, ledger: e.client.Ledger(), store: id}, nil
 }
 
 func (e *elector) storeID(ctx context.Context, t *etcd.Term) (string, error) {
@@ -104,6 +104,7 @@ func loadLedger(ctx context.Context, l *etcd.Ledger) (map[string][]byte, error) 
 // term is one leadership with its ledger.
 type term struct {
 	*etcd.Term
+	client *etcd.Client
 	ledger *etcd.Ledger
 	store  string
 }
@@ -114,8 +115,13 @@ func (t *term) Load(ctx context.Context) (map[string][]byte, error) {
 	return loadLedger(ctx, t.ledger)
 }
 
-func (t *term) Save(ctx context.Context, part string, value []byte) error {
-	return t.ledger.Write(ctx, t.Term, part, value)
+func (t *term) Save(ctx context.Context, parts map[string][]byte) error {
+	return t.ledger.Save(ctx, t.Term, parts)
+}
+
+func (t *term) Space(ctx context.Context) (controller.Space, error) {
+	s, err := t.client.Space(ctx)
+	return controller.Space(s), err
 }
 
 // bystander stands in for a term where nothing may be written: for `plan`.
@@ -132,6 +138,9 @@ func (b bystander) Valid(time.Time) bool                            { return fal
 func (b bystander) Context() context.Context                        { return b.ctx }
 func (b bystander) Load(context.Context) (map[string][]byte, error) { return b.parts, nil }
 func (b bystander) Resign(context.Context) error                    { return nil }
-func (b bystander) Save(context.Context, string, []byte) error {
+func (b bystander) Space(context.Context) (controller.Space, error) {
+	return controller.Space{}, nil
+}
+func (b bystander) Save(context.Context, map[string][]byte) error {
 	return fmt.Errorf("writing the ledger: this command only looks")
 }

@@ -22,6 +22,10 @@ type Etcd struct {
 	Hint    string
 	Stopped bool   // it is embedded in the daemon, and no daemon runs
 	Leader  string // the controller that leads, "" for none
+
+	Used, Quota int64 // bytes of its database; Quota 0: not known
+	Revisions   int64 // that there have been
+	Compacted   bool  // the first of them is gone
 }
 
 // Observation is what the checks look at.
@@ -56,6 +60,7 @@ type Finding struct {
 // The codes that are not conditions or verdict reasons of package plan too.
 const (
 	CodeEtcdUnreachable      = "etcd_unreachable"
+	CodeEtcdCompaction       = "etcd_compaction"
 	CodeControllerAbsent     = plan.CondControllerAbsent
 	CodeWALUnbounded         = "wal_unbounded"
 	CodePhysicalSlotInactive = "physical_slot_inactive"
@@ -64,7 +69,7 @@ const (
 
 // checks are all checks. Each gives its findings in any order.
 var checks = []func(*ward) []Finding{
-	checkEtcd, checkLeader,
+	checkEtcd, checkLedger, checkLeader,
 	checkReachable, checkPrimary, checkSystem, checkExtension, checkVersions, checkRole,
 	checkWalLevel, checkRoom, checkWALKeep, checkFeedback, checkPhysicalSlot,
 	checkHold, checkHoldAge, checkUnmarked, checkPlugins, checkFence, checkPatroni,

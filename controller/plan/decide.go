@@ -130,11 +130,30 @@ func (c *cycle) succession() {
 			c.m.Slots[name] = note
 		}
 	}
+	if c.successor || len(c.m.Reigns) == 0 {
+		c.m.Reigns = reigned(c.m.Reigns, Reign{Primary: c.lead.primary, Timeline: n.Timeline, Since: c.now, ForkedAt: forkOf(n)})
+	}
 	c.fresh, c.ledTimeline = c.m.Timeline == 0, c.m.Timeline
 	if !c.fresh && c.m.Timeline != n.Timeline {
 		c.m.PromotedAt = c.readAt
 	}
 	c.m.SystemID, c.m.Timeline, c.m.Primary = c.lead.systemID, n.Timeline, c.lead.primary
+}
+
+// maxReigns bounds the history of roles and timelines.
+const maxReigns = 32
+
+func reigned(before []Reign, now Reign) []Reign {
+	all := append(slices.Clone(before), now)
+	return all[max(0, len(all)-maxReigns):]
+}
+
+// forkOf is where a node's timeline left the one before.
+func forkOf(n cluster.Node) cluster.LSN {
+	if len(n.History) == 0 {
+		return 0
+	}
+	return n.History[len(n.History)-1].LSN
 }
 
 // noteReplays collects how far each standby is that may still want a kept read.

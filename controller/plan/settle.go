@@ -159,6 +159,9 @@ func (s *settling) countXmins(step Step) {
 // pairNote gives what is remembered of a pair after this cycle, its verdict included.
 func (s *settling) pairNote(pr *pair) PairNote {
 	note, v := pr.note, pr.verdict
+	if pr.mirror != nil && pr.mirror.Marker != nil {
+		note.Way = pr.mirror.Marker.Way
+	}
 	if pr.send {
 		s.settleChange(pr, &note, &v)
 	} else if pr.mirror != nil && v.State == Safe {

@@ -96,6 +96,7 @@ type Memory struct {
 	Standbys   map[string]NodeNote  `json:"standbys"`   // every member known, read or not
 	Conditions map[string]Condition `json:"conditions"` // by code and subject, for Since
 	RaisedAt   time.Time            `json:"raised_at"`
+	Reigns     []Reign              `json:"reigns,omitempty"`     // the primaries that were seen, newest last
 	DoubtSince time.Time            `json:"-"`                    // since when Patroni's leader is another one than the node that takes writes
 	Aside      map[string]bool      `json:"-"`                    // slots that Patroni keeps itself
 	GateAt     map[string]time.Time `json:"-"`                    // when synchronized_standby_slots was last set per node
@@ -104,6 +105,14 @@ type Memory struct {
 	Forgotten  map[string]bool      `json:"forgotten,omitempty"`  // members that the operator gave up; cleared when they are read again
 	PromotedAt time.Time            `json:"promoted_at,omitzero"` // the first read of this primary on this timeline, where there was one before
 	Orphans    map[string]time.Time `json:"-"`                    // physical slots that no member names and nobody uses, and since when
+}
+
+// Reign is a time in which a node was primary of a timeline.
+type Reign struct {
+	Primary  string           `json:"primary"`
+	Timeline cluster.Timeline `json:"timeline"`
+	Since    time.Time        `json:"since"`     // when it was first seen so
+	ForkedAt cluster.LSN      `json:"forked_at"` // where its timeline left the one before; 0: not known
 }
 
 // Kept is a read of one slot on the primary that is not applied everywhere yet.
@@ -122,6 +131,7 @@ type Kept struct {
 type SlotNote struct {
 	Incarnation cluster.Incarnation           `json:"incarnation"`
 	HighestF    cluster.LSN                   `json:"highest_confirmed"`
+	HighestSent cluster.LSN                   `json:"highest_sent,omitempty"` // what its walsender was seen to have sent, on any primary
 	AbsentReads int                           `json:"absent_reads"`
 	AbsentAt    time.Time                     `json:"-"` // the read that AbsentReads counted last
 	Last        cluster.Opt[cluster.Position] `json:"last"`
@@ -176,6 +186,7 @@ type Pair struct {
 // PairNote is what is remembered of a pair.
 type PairNote struct {
 	Resume   string
+	Way      string // how the mirror was proven
 	Verdict  Verdict
 	Judged   Verdict   // the last one while there was a primary
 	ProvenAt time.Time // the read, or the apply, that last showed the mirror proven and protected

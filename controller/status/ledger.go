@@ -12,15 +12,15 @@ import (
 )
 
 // The ledger lies in an etcd that others need more than we do, so it is written
-// on transitions only, in parts that stay far below etcd's limits, and a part
-// whose text did not change is not written again.
+// on transitions, and what moves by itself now and then; in parts that stay far
+// below etcd's limits, all of one write in one transaction.
 
 // ledgerVersion is the version of the ledger's documents.
 const ledgerVersion = 1
 
-// shards is into how many parts slots and positions are divided: a thousand
-// slots on five standbys stay below 64 KB a part.
-const shards = 64
+// shards is into how many parts slots and positions are divided. Twice as many
+// and two more must fit into one transaction of etcd, which takes 128.
+const shards = 60
 
 // What the names of the parts of slots and of positions begin with.
 const (
@@ -28,8 +28,19 @@ const (
 	positionsPrefix = "positions/"
 )
 
-// PartCluster is the name of the part that a new leader cannot do without.
-const PartCluster = "cluster"
+// The parts that there is one of.
+const (
+	PartCluster  = "cluster"  // what a new leader cannot do without
+	PartStandbys = "standbys" // the state of each standby
+)
+
+// Document is one part of the ledger. What only Text says may move with every
+// cycle: that alone is no reason to write. One whose Identity has changed is due
+// at once.
+type Document struct {
+	Text     []byte
+	Identity string
+}
 
 type clusterPart struct {
 	Version    int         `json:"version"`
@@ -47,31 +58,57 @@ type slotsPart struct {
 }
 
 type positionsPart struct {
-	Version int                      `json:"version"`
-	At      time.Time                `json:"at"`
-	Slots   map[string]plan.SlotNote `json:"slots"`
+	Version int                         `json:"version"`
+	At      time.Time                   `json:"at"`
+	Slots   map[string]plan.SlotNote    `json:"slots"`
+	Mirrors map[string]map[string]Proof `json:"mirrors,omitempty"` // by slot and standby
+}
+
+// Proof is where a mirror stands and why it may be relied on.
+type Proof struct {
+	cluster.Position
+	Way      string    `json:"way"`       // how it was proven
+	ProvenAt time.Time `json:"proven_at"` // when it was last seen proven and protected
+}
+
+type standbysPart struct {
+	Version  int                      `json:"version"`
+	At       time.Time                `json:"at"`
+	Standbys map[string]plan.NodeNote `json:"standbys"`
 }
 
 // ClusterPart is what a new leader learns from: the generation, the known
-// members, the timeline. It changes on transitions only.
-func ClusterPart(mem plan.Memory, s Status) ([]byte, error) {
+// members, the timelines.
+func ClusterPart(mem plan.Memory, s Status) (Document, error) {
 	kept := mem
 	kept.Slots, kept.Conditions = nil, nil
 	kept.RaisedAt = time.Time{}
 	kept.Standbys = map[string]plan.NodeNote{}
 	for name, note := range mem.Standbys {
-		note.ReadAt, note.Replay, note.OldestXmin = time.Time{}, 0, 0 // they move; a new leader reads them itself
-		kept.Standbys[name] = note
+		kept.Standbys[name] = still(note)
 	}
 	part := clusterPart{Version: ledgerVersion, Scope: s.Scope, Leader: s.Leader, Primary: s.Primary, Memory: kept}
 	for _, m := range s.Members {
 		part.Members = append(part.Members, Member{Node: m.Node, Role: m.Role})
 	}
+	part.Conditions = s.Conditions
+	text, err := encode(PartCluster, part)
+	if err != nil {
+		return Document{}, err
+	}
+	part.Conditions = nil
 	for _, f := range s.Conditions {
 		f.Message = "" // it names numbers that move; the code says what it is
 		part.Conditions = append(part.Conditions, f)
 	}
-	return encode(PartCluster, part)
+	identity, err := encode(PartCluster, part)
+	return Document{Text: text, Identity: string(identity)}, err
+}
+
+// still is a standby's note without what moves; a new leader reads that itself.
+func still(note plan.NodeNote) plan.NodeNote {
+	note.ReadAt, note.Replay, note.OldestXmin = time.Time{}, 0, 0
+	return note
 }
 
 // SlotParts gives the verdicts by part, in a form that changes on transitions
@@ -80,6 +117,16 @@ func SlotParts(s Status) (map[string][]byte, error) { return slotParts(s, nil) }
 
 // slotParts gives the parts in only; all where that is nil.
 func slotParts(s Status, only map[string]bool) (map[string][]byte, error) {
+	return rowParts(s, only, func(p *Standby) { p.Message = "" })
+}
+
+// SlotTexts gives the parts in only as they are stored, all where that is nil.
+// Messages name numbers that move: they are as they were when the verdict came.
+func SlotTexts(s Status, only map[string]bool) (map[string][]byte, error) {
+	return rowParts(s, only, func(*Standby) {})
+}
+
+func rowParts(s Status, only map[string]bool, change func(*Standby)) (map[string][]byte, error) {
 	byPart := map[string]*slotsPart{}
 	for _, slot := range s.Slots {
 		name := slotsPrefix + shard(slot.Name)
@@ -90,7 +137,7 @@ func slotParts(s Status, only map[string]bool) (map[string][]byte, error) {
 		standbys := make([]Standby, 0, len(slot.Standbys))
 		for _, p := range slot.Standbys {
 			p.Mirror, p.LagBytes, p.ProofAge = cluster.None[cluster.Position](), cluster.None[int64](), cluster.None[float64]()
-			p.Message = ""
+			change(&p)
 			standbys = append(standbys, p)
 		}
 		slot.Standbys = standbys
@@ -113,7 +160,26 @@ func slotParts(s Status, only map[string]bool) (map[string][]byte, error) {
 // PositionParts gives how far each slot was seen, as of at, by part: the parts in
 // only, or all where that is nil.
 func PositionParts(mem plan.Memory, at time.Time, only map[string]bool) (map[string][]byte, error) {
-	return noteParts(mem, at, only, func(note plan.SlotNote) plan.SlotNote { return note })
+	parts := notesByPart(mem, at, only, func(note plan.SlotNote) plan.SlotNote { return note })
+	for pair, note := range mem.Pairs {
+		part := parts[positionsPrefix+shard(pair.Slot)]
+		if part == nil || !note.Verdict.Mirror.OK {
+			continue
+		}
+		if part.Mirrors == nil {
+			part.Mirrors = map[string]map[string]Proof{}
+		}
+		if part.Mirrors[pair.Slot] == nil {
+			part.Mirrors[pair.Slot] = map[string]Proof{}
+		}
+		part.Mirrors[pair.Slot][pair.Standby] = Proof{Position: note.Verdict.Mirror.V, Way: note.Way, ProvenAt: note.ProvenAt}
+	}
+	return encodeAll(parts)
+}
+
+// StandbysPart is the state of each standby as of at.
+func StandbysPart(mem plan.Memory, at time.Time) ([]byte, error) {
+	return encode(PartStandbys, standbysPart{Version: ledgerVersion, At: at, Standbys: mem.Standbys})
 }
 
 // SlotIdentities gives, by part of PositionParts, what a new leader must not
@@ -138,6 +204,10 @@ func identity() func(plan.SlotNote) plan.SlotNote {
 }
 
 func noteParts(mem plan.Memory, at time.Time, only map[string]bool, of func(plan.SlotNote) plan.SlotNote) (map[string][]byte, error) {
+	return encodeAll(notesByPart(mem, at, only, of))
+}
+
+func notesByPart(mem plan.Memory, at time.Time, only map[string]bool, of func(plan.SlotNote) plan.SlotNote) map[string]*positionsPart {
 	byPart := map[string]*positionsPart{}
 	for slot, note := range mem.Slots {
 		name := positionsPrefix + shard(slot)
@@ -149,8 +219,12 @@ func noteParts(mem plan.Memory, at time.Time, only map[string]bool, of func(plan
 		}
 		byPart[name].Slots[slot] = of(note)
 	}
+	return byPart
+}
+
+func encodeAll(parts map[string]*positionsPart) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	for name, part := range byPart {
+	for name, part := range parts {
 		text, err := encode(name, part)
 		if err != nil {
 			return nil, err
@@ -160,95 +234,10 @@ func noteParts(mem plan.Memory, at time.Time, only map[string]bool, of func(plan
 	return out, nil
 }
 
-// Recall gives a new leader the memory that the ledger holds. An empty ledger
-// gives an empty memory; a document of a newer version is refused.
-func Recall(parts map[string][]byte) (plan.Memory, error) {
-	var whole clusterPart
-	if err := decode(parts, PartCluster, &whole, &whole.Version); err != nil {
-		return plan.Memory{}, err
-	}
-	mem := whole.Memory
-	mem.Slots = map[string]plan.SlotNote{}
-	for name := range parts {
-		if !strings.HasPrefix(name, positionsPrefix) {
-			continue
-		}
-		var part positionsPart
-		if err := decode(parts, name, &part, &part.Version); err != nil {
-			return plan.Memory{}, err
-		}
-		for slot, note := range part.Slots {
-			mem.Slots[slot] = note
-		}
-	}
-	return mem, nil
-}
-
-// FromLedger gives the document as a follower, or a command without a daemon,
-// can know it: verdicts and their reasons, positions as old as they are.
-func FromLedger(parts map[string][]byte) (Status, error) {
-	var whole clusterPart
-	if err := decode(parts, PartCluster, &whole, &whole.Version); err != nil {
-		return Status{}, err
-	}
-	s := Status{
-		SchemaVersion: SchemaVersion, Scope: whole.Scope, Source: "ledger",
-		Leader: whole.Leader, Primary: whole.Primary, Members: whole.Members, Conditions: whole.Conditions,
-		Slots: []Slot{},
-	}
-	notes, at, err := positions(parts)
-	if err != nil {
-		return Status{}, err
-	}
-	s.At, s.ObservedAt = at, at
-	rows := map[string]*Slot{}
-	for name := range parts {
-		if !strings.HasPrefix(name, slotsPrefix) {
-			continue
-		}
-		var part slotsPart
-		if err := decode(parts, name, &part, &part.Version); err != nil {
-			return Status{}, err
-		}
-		for _, slot := range part.Slots {
-			if p := notes[slot.Name].Last; p.OK {
-				slot.Restart, slot.Confirmed = cluster.Some(p.V.Restart), cluster.Some(p.V.Confirmed)
-				slot.CatalogXmin = cluster.Some(p.V.CatalogXmin)
-			}
-			rows[slot.Name] = &slot
-		}
-	}
-	s.Slots = sorted(rows)
-	return s, nil
-}
-
-// positions gives the notes of all parts and the age of the oldest.
-func positions(parts map[string][]byte) (map[string]plan.SlotNote, time.Time, error) {
-	notes := map[string]plan.SlotNote{}
-	var oldest time.Time
-	for name := range parts {
-		if !strings.HasPrefix(name, positionsPrefix) {
-			continue
-		}
-		var part positionsPart
-		if err := decode(parts, name, &part, &part.Version); err != nil {
-			return nil, time.Time{}, err
-		}
-		if len(part.Slots) > 0 && (oldest.IsZero() || part.At.Before(oldest)) {
-			oldest = part.At
-		}
-		for slot, note := range part.Slots {
-			notes[slot] = note
-		}
-	}
-	return notes, oldest, nil
-}
-
 func shard(slot string) string {
 	h := fnv.New32a()
 	h.Write([]byte(slot))
-	n := h.Sum32() % shards
-	return string([]byte{'0' + byte(n/10), '0' + byte(n%10)})
+	return fmt.Sprintf("%02d", h.Sum32()%shards)
 }
 
 func encode(name string, part any) ([]byte, error) {
@@ -257,21 +246,6 @@ func encode(name string, part any) ([]byte, error) {
 		return nil, fmt.Errorf("encoding the ledger's part %s: %w", name, err)
 	}
 	return text, nil
-}
-
-// decode reads a part that may be missing. version points into the part.
-func decode(parts map[string][]byte, name string, part any, version *int) error {
-	text, ok := parts[name]
-	if !ok {
-		return nil
-	}
-	if err := json.Unmarshal(text, part); err != nil {
-		return fmt.Errorf("reading the ledger's part %s: %w", name, err)
-	}
-	if *version > ledgerVersion {
-		return fmt.Errorf("the ledger's part %s has version %d, this program knows up to %d: use a newer slotkeeper", name, *version, ledgerVersion)
-	}
-	return nil
 }
 
 // Emptied gives the text of a part whose last slot is gone; false for a part

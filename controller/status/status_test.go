@@ -2,6 +2,8 @@ package status_test
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -162,19 +164,30 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 	in.Memory.Continuous, in.Memory.HoldGen = 2, 3
 	in.Memory.Standbys = map[string]plan.NodeNote{"b": {MinGeneration: 2, GivenUp: true, ReadAt: noon, AwaySince: noon}}
 	s := status.Build(in)
-	parts, err := status.SlotParts(s)
+	in.Memory.Pairs = map[plan.Pair]plan.PairNote{{Slot: "app", Standby: "b"}: {Way: "file", ProvenAt: noon,
+		Verdict: plan.Verdict{Mirror: cluster.Some(cluster.Position{Restart: 1, Confirmed: 4, CatalogXmin: 9})}}}
+	whole, err := status.ClusterPart(in.Memory, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if parts[status.PartCluster], err = status.ClusterPart(in.Memory, s); err != nil {
-		t.Fatal(err)
-	}
-	positions, err := status.PositionParts(in.Memory, noon, nil)
+	standbys, err := status.StandbysPart(in.Memory, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range positions {
-		parts[name] = text
+	rows, err := status.SlotTexts(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := status.PositionParts(in.Memory, noon, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(parts, rows)
+	parts[status.PartCluster], parts[status.PartStandbys] = whole.Text, standbys
+	for name, text := range parts {
+		if parts[name], err = status.Packed(text); err != nil {
+			t.Fatal(err)
+		}
 	}
 	mem, err := status.Recall(parts)
 	if err != nil {
@@ -196,8 +209,15 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 	if back.Source != "ledger" || len(back.Slots) != 2 || back.Worst() != plan.Lost || back.Slots[0].Confirmed.V != 5 {
 		t.Errorf("status %+v", back)
 	}
-	parts[status.PartCluster] = []byte(`{"version": 2}`)
-	if _, err := status.Recall(parts); err == nil || !strings.Contains(err.Error(), "use a newer slotkeeper") {
-		t.Errorf("error %v", err)
+	for _, name := range []string{status.PartCluster, status.PartStandbys, "slots/59", "unheard-of"} {
+		newer := maps.Clone(parts)
+		newer[name] = []byte(`{"version": 2, "slots": "in another shape"}`)
+		var want *status.NewerError
+		if _, err := status.Recall(newer); !errors.As(err, &want) || !strings.Contains(err.Error(), "use a newer slotkeeper") {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if _, err := status.FromLedger(newer); !errors.As(err, &want) {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }

@@ -26,7 +26,8 @@ func (term) Store() string                                   { return "store" }
 func (term) Valid(time.Time) bool                            { return true }
 func (term) Context() context.Context                        { return context.Background() }
 func (term) Load(context.Context) (map[string][]byte, error) { return nil, nil }
-func (term) Save(context.Context, string, []byte) error      { return nil }
+func (term) Save(context.Context, map[string][]byte) error   { return nil }
+func (term) Space(context.Context) (controller.Space, error) { return controller.Space{}, nil }
 func (term) Resign(context.Context) error                    { return nil }
 
 // node is a member as the controller uses it.

@@ -1,0 +1,199 @@
+package status
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+)
+
+// NewerError says that a newer program wrote the ledger: this one must neither
+// write it nor lead.
+type NewerError struct {
+	Part    string
+	Version int
+}
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("the ledger's part %s has version %d, this program knows up to %d: use a newer slotkeeper", e.Part, e.Version, ledgerVersion)
+}
+
+// packFrom is from how many bytes on a part is packed: small ones are for eyes too.
+const packFrom = 2 << 10
+
+// maxUnpacked bounds what a part may hold, whoever packed it.
+const maxUnpacked = 16 << 20
+
+// Packed is a part's text as it is stored: large ones by gzip, which makes a
+// tenth of what is mostly the same words.
+func Packed(text []byte) ([]byte, error) {
+	if len(text) < packFrom {
+		return text, nil
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(text); err != nil {
+		return nil, fmt.Errorf("packing a part of the ledger: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("packing a part of the ledger: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func unpacked(text []byte) ([]byte, error) {
+	if !bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
+		return text, nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, maxUnpacked))
+}
+
+// Known fails with a *NewerError where a part of the ledger is of a newer program.
+func Known(parts map[string][]byte) error {
+	for name := range parts {
+		var any struct {
+			Version int `json:"version"`
+		}
+		if err := decode(parts, name, &any, &any.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Recall gives a new leader the memory that the ledger holds. An empty ledger
+// gives an empty memory; any part of a newer version is a *NewerError.
+func Recall(parts map[string][]byte) (plan.Memory, error) {
+	if err := Known(parts); err != nil {
+		return plan.Memory{}, err
+	}
+	var whole clusterPart
+	if err := decode(parts, PartCluster, &whole, &whole.Version); err != nil {
+		return plan.Memory{}, err
+	}
+	seen, err := positions(parts)
+	if err != nil {
+		return plan.Memory{}, err
+	}
+	mem := whole.Memory
+	mem.Slots = seen.notes
+	return mem, nil
+}
+
+// FromLedger gives the document as a follower, or a command without a daemon,
+// can know it: verdicts and their reasons, positions as old as they are.
+func FromLedger(parts map[string][]byte) (Status, error) {
+	if err := Known(parts); err != nil {
+		return Status{}, err
+	}
+	var whole clusterPart
+	if err := decode(parts, PartCluster, &whole, &whole.Version); err != nil {
+		return Status{}, err
+	}
+	s := Status{
+		SchemaVersion: SchemaVersion, Scope: whole.Scope, Source: "ledger",
+		Leader: whole.Leader, Primary: whole.Primary, Members: whole.Members, Conditions: whole.Conditions,
+		Slots: []Slot{},
+	}
+	seen, err := positions(parts)
+	if err != nil {
+		return Status{}, err
+	}
+	standbys, err := standbyNotes(parts)
+	if err != nil {
+		return Status{}, err
+	}
+	// Positions may be older: in a large cluster they are written less often.
+	s.At, s.ObservedAt = standbys.At, standbys.At
+	for i, m := range s.Members {
+		if at := standbys.Standbys[m.Node].Replay; at != 0 && m.Role == "standby" {
+			s.Members[i].Replay = cluster.Some(at)
+		}
+	}
+	rows := map[string]*Slot{}
+	for name := range parts {
+		if !strings.HasPrefix(name, slotsPrefix) {
+			continue
+		}
+		var part slotsPart
+		if err := decode(parts, name, &part, &part.Version); err != nil {
+			return Status{}, err
+		}
+		for _, slot := range part.Slots {
+			seen.place(&slot)
+			rows[slot.Name] = &slot
+		}
+	}
+	s.Slots = sorted(rows)
+	return s, nil
+}
+
+func standbyNotes(parts map[string][]byte) (standbysPart, error) {
+	var part standbysPart
+	err := decode(parts, PartStandbys, &part, &part.Version)
+	return part, err
+}
+
+// placed is what the parts of positions say together.
+type placed struct {
+	notes   map[string]plan.SlotNote
+	mirrors map[string]map[string]Proof
+}
+
+func positions(parts map[string][]byte) (placed, error) {
+	all := placed{notes: map[string]plan.SlotNote{}, mirrors: map[string]map[string]Proof{}}
+	for name := range parts {
+		if !strings.HasPrefix(name, positionsPrefix) {
+			continue
+		}
+		var part positionsPart
+		if err := decode(parts, name, &part, &part.Version); err != nil {
+			return placed{}, err
+		}
+		for slot, note := range part.Slots {
+			all.notes[slot], all.mirrors[slot] = note, part.Mirrors[slot]
+		}
+	}
+	return all, nil
+}
+
+// place gives a slot's row the positions that were last written.
+func (p placed) place(slot *Slot) {
+	if at := p.notes[slot.Name].Last; at.OK {
+		slot.Restart, slot.Confirmed = cluster.Some(at.V.Restart), cluster.Some(at.V.Confirmed)
+		slot.CatalogXmin = cluster.Some(at.V.CatalogXmin)
+	}
+	for i := range slot.Standbys {
+		if proof, ok := p.mirrors[slot.Name][slot.Standbys[i].Node]; ok {
+			slot.Standbys[i].Mirror = cluster.Some(proof.Position)
+		}
+	}
+}
+
+// decode reads a part that may be missing. version points into the part.
+func decode(parts map[string][]byte, name string, part any, version *int) error {
+	text, ok := parts[name]
+	if !ok {
+		return nil
+	}
+	text, err := unpacked(text)
+	if err != nil {
+		return fmt.Errorf("unpacking the ledger's part %s: %w", name, err)
+	}
+	if err := json.Unmarshal(text, part); err != nil {
+		return fmt.Errorf("reading the ledger's part %s: %w", name, err)
+	}
+	if *version > ledgerVersion {
+		return &NewerError{Part: name, Version: *version}
+	}
+	return nil
+}
