@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
@@ -113,7 +114,7 @@ func FromLedger(parts map[string][]byte) (Status, error) {
 		return Status{}, err
 	}
 	// Positions may be older: in a large cluster they are written less often.
-	s.At, s.ObservedAt = standbys.At, standbys.At
+	s.At, s.ObservedAt = seen.oldest, standbys.At
 	for i, m := range s.Members {
 		if at := standbys.Standbys[m.Node].Replay; at != 0 && m.Role == "standby" {
 			s.Members[i].Replay = cluster.Some(at)
@@ -147,6 +148,7 @@ func standbyNotes(parts map[string][]byte) (standbysPart, error) {
 type placed struct {
 	notes   map[string]plan.SlotNote
 	mirrors map[string]map[string]Proof
+	oldest  time.Time // of the parts
 }
 
 func positions(parts map[string][]byte) (placed, error) {
@@ -158,6 +160,9 @@ func positions(parts map[string][]byte) (placed, error) {
 		var part positionsPart
 		if err := decode(parts, name, &part, &part.Version); err != nil {
 			return placed{}, err
+		}
+		if len(part.Slots) > 0 && (all.oldest.IsZero() || part.At.Before(all.oldest)) {
+			all.oldest = part.At
 		}
 		for slot, note := range part.Slots {
 			all.notes[slot], all.mirrors[slot] = note, part.Mirrors[slot]
