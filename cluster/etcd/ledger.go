@@ -107,7 +107,10 @@ func (l *Ledger) Delete(ctx context.Context, t *Term, part string) error {
 
 // change writes the parts' values, or deletes a part that has none in values.
 func (l *Ledger) change(ctx context.Context, t *Term, doing string, names []string, values map[string][]byte) error {
-	doing += " ledger part " + strings.Join(names, ", ")
+	doing += " ledger part " + strings.Join(names[:min(len(names), 3)], ", ")
+	if more := len(names) - 3; more > 0 {
+		doing += fmt.Sprintf(" and %d more", more)
+	}
 	for _, name := range names {
 		if !partName.MatchString(name) {
 			return fmt.Errorf("%s: no such part: want cluster, standbys, slots/<nn> or positions/<nn>", doing)

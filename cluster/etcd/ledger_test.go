@@ -258,7 +258,9 @@ func TestAStoreHasOneID(t *testing.T) {
 // A write of several parts is there as a whole or not at all, whoever reads.
 func TestPartsOfOneWriteComeTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string) {
-		c := open(t, options(t, url))
+		o := options(t, url)
+		o.LeaseTTL = time.Minute // nothing here is about losing it
+		c := open(t, o)
 		term, l := campaign(t, c, "a"), c.Ledger()
 		all := func(value string) map[string][]byte {
 			parts := map[string][]byte{PartCluster: []byte(value), PartStandbys: []byte(value)}
@@ -307,7 +309,9 @@ func TestPartsOfOneWriteComeTogether(t *testing.T) {
 // What etcd takes in no one transaction is written all the same.
 func TestAWriteOfManyBytes(t *testing.T) {
 	t.Parallel()
-	c := open(t, options(t, embedded(t)))
+	o := options(t, embedded(t))
+	o.LeaseTTL = time.Minute
+	c := open(t, o)
 	term, l := campaign(t, c, "a"), c.Ledger()
 	parts := map[string][]byte{}
 	for n := range 200 {
@@ -326,6 +330,7 @@ func TestSpace(t *testing.T) {
 	server := ownEtcd(t, lab.EtcdOptions{TLS: true, ClientCerts: true, Quota: 32 << 20})
 	o := options(t, server.Endpoints()[0])
 	o.CAFile, o.CertFile, o.KeyFile = server.File("ca.pem"), server.File("client.pem"), server.File("client.key")
+	o.LeaseTTL = time.Minute
 	c := open(t, o)
 	before, err := c.Space(t.Context())
 	if err != nil || before.Quota != 32<<20 || before.Used <= 0 {
