@@ -180,13 +180,13 @@ func (c *Controller) disown() {
 // showUnread is for a ledger that there is and that cannot be read.
 func (c *Controller) showUnread(err error) {
 	trouble := status.Finding{
-		Code: plan.CondLedgerUnreadable, Severity: plan.Critical,
+		Code: CodeLedgerUnreadable, Severity: plan.Critical,
 		Message: fmt.Sprintf("the ledger cannot be read: %v", err),
 		Hint:    "Mirrors stay as they are. Where the ledger is lost for good, delete the keys below its prefix: a controller that leads writes it anew.",
 	}
 	var newer *status.NewerError
 	if errors.As(err, &newer) {
-		trouble.Code = plan.CondLedgerNewer
+		trouble.Code = CodeLedgerNewer
 		trouble.Message = fmt.Sprintf("a newer slotkeeper wrote the ledger, and this one neither writes nor leads: %v", err)
 		trouble.Hint = "Run the newer program. Mirrors stay as they are meanwhile."
 	}

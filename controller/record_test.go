@@ -77,7 +77,7 @@ func TestAFullEtcdIsSpared(t *testing.T) {
 	shown := func() plan.Severity {
 		doc, _ := s.c.Status()
 		for _, f := range doc.Conditions {
-			if f.Code == plan.CondEtcdSpace {
+			if f.Code == CodeEtcdSpace {
 				return f.Severity
 			}
 		}
@@ -130,7 +130,7 @@ func TestANewerLedgerIsReadOnly(t *testing.T) {
 	said := func() bool {
 		doc, _ := s.c.Status()
 		for _, f := range doc.Conditions {
-			if f.Code == plan.CondLedgerNewer && f.Severity == plan.Critical {
+			if f.Code == CodeLedgerNewer && f.Severity == plan.Critical {
 				return doc.Leader.Name == ""
 			}
 		}

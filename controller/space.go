@@ -8,6 +8,13 @@ import (
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 )
 
+// The codes of conditions about the ledger.
+const (
+	CodeEtcdSpace        = "etcd_space"
+	CodeLedgerNewer      = "ledger_newer" // a newer program wrote it
+	CodeLedgerUnreadable = "ledger_unreadable"
+)
+
 // spaceEvery is how often etcd is asked how full it is.
 const spaceEvery = 30 * time.Second
 
@@ -51,7 +58,7 @@ func (c *Controller) withSpace(conditions []plan.Condition) []plan.Condition {
 	if c.spaceSince.IsZero() {
 		c.spaceSince = c.deps.Now()
 	}
-	cond := plan.Condition{Code: plan.CondEtcdSpace, Severity: plan.Warning, Since: c.spaceSince,
+	cond := plan.Condition{Code: CodeEtcdSpace, Severity: plan.Warning, Since: c.spaceSince,
 		Message: fmt.Sprintf("etcd has used %d of its quota of %d MB: at half of it slotkeeper writes its ledger no longer", s.Used>>20, s.Quota>>20),
 		Hint:    "let etcd compact (auto-compaction-retention), defragment it, or raise quota-backend-bytes: over its quota it takes no writes, Patroni's neither"}
 	if s.short() {

@@ -60,6 +60,7 @@ type Finding struct {
 // The codes that are not conditions or verdict reasons of package plan too.
 const (
 	CodeEtcdUnreachable      = "etcd_unreachable"
+	CodeEtcdSpace            = "etcd_space"
 	CodeEtcdCompaction       = "etcd_compaction"
 	CodeControllerAbsent     = plan.CondControllerAbsent
 	CodeWALUnbounded         = "wal_unbounded"

@@ -15,7 +15,7 @@ func checkLedger(w *ward) []Finding {
 	e := w.Etcd
 	var found []Finding
 	if e.Quota > 0 && e.Used >= e.Quota/5*2 {
-		found = append(found, Finding{Code: plan.CondEtcdSpace, Severity: plan.Warning, Subject: "etcd",
+		found = append(found, Finding{Code: CodeEtcdSpace, Severity: plan.Warning, Subject: "etcd",
 			Message: fmt.Sprintf("etcd has used %d of its quota of %d MB: at half of it slotkeeper writes its ledger no longer", e.Used>>20, e.Quota>>20),
 			Hint:    "let etcd compact (auto-compaction-retention), defragment it, or raise quota-backend-bytes"})
 	}

@@ -131,7 +131,7 @@ func (c *cycle) succession() {
 		}
 	}
 	if c.successor || len(c.m.Reigns) == 0 {
-		c.m.Reigns = reigned(c.m.Reigns, Reign{Primary: c.lead.primary, Timeline: n.Timeline, Since: c.now, ForkedAt: forkOf(n)})
+		c.m.Reigns = reigned(c.m.Reigns, Reign{Primary: c.lead.primary, Timeline: n.Timeline, Since: c.now, ForkedAt: forkOf(n, 0)})
 	}
 	c.fresh, c.ledTimeline = c.m.Timeline == 0, c.m.Timeline
 	if !c.fresh && c.m.Timeline != n.Timeline {
@@ -146,14 +146,6 @@ const maxReigns = 32
 func reigned(before []Reign, now Reign) []Reign {
 	all := append(slices.Clone(before), now)
 	return all[max(0, len(all)-maxReigns):]
-}
-
-// forkOf is where a node's timeline left the one before.
-func forkOf(n cluster.Node) cluster.LSN {
-	if len(n.History) == 0 {
-		return 0
-	}
-	return n.History[len(n.History)-1].LSN
 }
 
 // noteReplays collects how far each standby is that may still want a kept read.

@@ -44,7 +44,9 @@ func (c *cycle) track(s cluster.Slot) tracked {
 		delete(c.m.Kept, s.Name) // a read of before that says nothing of two_phase_at
 	}
 	note.Incarnation, note.Database, note.Plugin, note.TwoPhase = s.Incarnation, s.Database, s.Plugin, s.TwoPhase
-	note.HighestSent = max(note.HighestSent, c.sentBy(s.Name))
+	if sent, ok := c.sent(s.Name); ok {
+		note.HighestSent = max(note.HighestSent, sent)
+	}
 	t.note = note
 	c.noteFailover(&t, known)
 	c.learnHighest(&t)
@@ -52,16 +54,6 @@ func (c *cycle) track(s cluster.Slot) tracked {
 	t.noteUse(c.readAt, before)
 	c.advance(&t)
 	return t
-}
-
-// sentBy is what the walsender of a slot has sent, 0 for none.
-func (c *cycle) sentBy(slot string) cluster.LSN {
-	for _, w := range c.lead.read.Walsenders {
-		if w.SlotName == slot {
-			return w.Sent.Or(0)
-		}
-	}
-	return 0
 }
 
 // isRecreated: an inode is reused at once, so the birth time counts too; without

@@ -78,9 +78,6 @@ const (
 	// CondConsumerAhead: a consumer has what the new primary does not have.
 	CondConsumerAhead    = "consumer_ahead"
 	CondMirrorUnselected = "mirror_unselected"
-	CondEtcdSpace        = "etcd_space" // given by the loop, as are the next two
-	CondLedgerUnreadable = "ledger_unreadable"
-	CondLedgerNewer      = "ledger_newer" // a newer program wrote the ledger
 	// CondSlotMissing: a slot of the old primary is not on the new one. Never
 	// made again at the current position: its consumer must know.
 	CondSlotMissing = "slot_missing"
