@@ -104,9 +104,9 @@ func TestAMovingSlotIsPolledWithoutTheProcedure(t *testing.T) {
 		s.nodes["a"].watch = nil
 	}, func(s *stage) {
 		got := s.cycles(func() {
-			for i := range cluster.LSN(100) {
+			for i := range cluster.LSN(200) {
 				s.confirm(nodes, 300+i)
-				time.Sleep(s.c.cfg.MinGap)
+				time.Sleep(s.c.cfg.MinGap / 2) // each poll finds a move, also one at the same moment
 			}
 		})
 		if got < 30 {
