@@ -141,7 +141,7 @@ func TestTheLeaseOutlivesItsFirstTTL(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string) {
 		term := campaign(t, open(t, options(t, url)), "a")
 		first := term.Deadline()
-		eventually(t, "two keep-alives", func() bool { return term.Deadline().After(first.Add(MinLeaseTTL)) })
+		eventually(t, "two keep-alives", func() bool { return term.Deadline().After(first.Add(testTTL)) })
 		if !term.Valid(time.Now()) {
 			t.Error(context.Cause(term.Context()))
 		}
@@ -201,7 +201,6 @@ func TestAShortOutageDoesNotEndTheTerm(t *testing.T) {
 	t.Parallel()
 	p := newLink(t, embedded(t))
 	o := options(t, "http://"+p.Addr())
-	o.LeaseTTL = 6 * time.Second
 	term := campaign(t, open(t, o), "a")
 	lastError := func() error {
 		term.mu.Lock()

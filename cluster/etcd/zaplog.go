@@ -25,6 +25,10 @@ type hclogCore struct {
 // they are closed, which at a stop is what was asked for (server/v3/embed/etcd.go).
 const servingEnded = "setting up serving from embedded etcd failed."
 
+// storageVersion is what etcd logs as an error while its store has no entry yet, and
+// tries again by itself (server/v3/etcdserver/version/monitor.go).
+const storageVersion = "failed to update storage version"
+
 func hclogLevel(l zapcore.Level) hclog.Level {
 	switch {
 	case l >= zapcore.DPanicLevel:
@@ -64,7 +68,11 @@ func (c *hclogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for k, v := range enc.Fields {
 		args = append(args, k, v)
 	}
-	c.log.Log(hclogLevel(e.Level), e.Message, args...)
+	level := hclogLevel(e.Level)
+	if e.Message == storageVersion {
+		level = hclog.Debug
+	}
+	c.log.Log(level, e.Message, args...)
 	return nil
 }
 
