@@ -49,7 +49,7 @@ test-patroni: setup build ## the tests beside Patroni, on each version: 3.0 with
 	done
 
 unit: servers build ## the Go tests, those that start servers too
-	$(GO) test -timeout 40m ./...
+	$(GO) test -parallel 4 -timeout 40m ./... # most of these tests wait most of the time
 
 regress: setup ## the extension's own tests, on servers of their own
 	$(MAKE) -C extension PG_CONFIG=$(PG_CONFIG) with_llvm=no check-local

@@ -14,7 +14,7 @@ import (
 // moment: the mirrors are for that hour.
 func TestCrashLoopingPrimaryCostsNobodyASlot(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s := harness.New(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	slots := []string{"cdc", "idle"}
 	s.Logical(s.A, slots...)

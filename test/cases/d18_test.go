@@ -14,7 +14,7 @@ import (
 // another is promoted, and A names it.
 func unseen(t *testing.T, next func(s *harness.Scene) *lab.Node) (s *harness.Scene, last harness.Slot) {
 	t.Helper()
-	s = harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s = harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	last = s.Slot(s.A, "cdc")
 	s.FreezeDaemon()
 	s.SwitchOver(s.B) // and B names the former A
@@ -81,7 +81,7 @@ func TestD18OwnOldSlots(t *testing.T) {
 // before B died: C's mirror is of timeline 1, and complete.
 func TestD18CoveredByTheHoldBetween(t *testing.T) {
 	t.Parallel()
-	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	s.Reshape(s.A)
 	want := s.Peek(s.A, "cdc")
 	s.Mirrored("cdc", s.B)

@@ -15,7 +15,7 @@ import (
 // is back.
 func TestD23RebootIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	before := s.Slot(s.B, "cdc")
 	member := fmt.Sprintf("    - {name: %s, conninfo: \"host=127.0.0.1 port=%d\"}\n", s.B.Name(), s.B.Port())
 	s.Reload(member, "")

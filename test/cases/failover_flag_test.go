@@ -14,7 +14,7 @@ import (
 // the consumer lets go of the slot; until then that is said.
 func TestFailoverFlagAfterPromotion(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Major: harness.ServerSync(t), Settings: harness.Still()})
+	s := harness.New(t, harness.Options{Major: harness.ServerSync(t), Settings: harness.Rewindable()})
 	failoverSlot(s, s.A, "native")
 	failoverSlot(s, s.A, "busy")
 	s.Logical(s.A, "plain")

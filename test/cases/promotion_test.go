@@ -15,7 +15,7 @@ import (
 // follows, and is a candidate again.
 func TestEachNodePromotedWhileAnotherLags(t *testing.T) {
 	t.Parallel()
-	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	next := []*lab.Node{s.B, s.C, s.A}
 	for i, to := range next {
 		var lagging *lab.Node
@@ -61,7 +61,7 @@ func TestEachNodePromotedWhileAnotherLags(t *testing.T) {
 // consumers do. That is another slot: it is told of, and the mirrors are its own.
 func TestSlotMadeAnewAfterAPromotion(t *testing.T) {
 	t.Parallel()
-	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	before := s.Slot(s.C, "cdc")
 	s.Exec(s.A, "INSERT INTO t VALUES (1)")
 	s.Level()
@@ -94,7 +94,7 @@ func TestSlotMadeAnewAfterAPromotion(t *testing.T) {
 // not followed, nothing is written, and nothing of what is proven is given away.
 func TestPrimaryResetToAnOldTimeline(t *testing.T) {
 	t.Parallel()
-	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	s.Level()
 	s.FailOver(s.B)
 	old := s.A
@@ -126,7 +126,7 @@ func TestPrimaryResetToAnOldTimeline(t *testing.T) {
 // goes as soon as it is free.
 func TestUnprovenSlotInUseAfterAPromotion(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+	s := harness.New(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.Run()

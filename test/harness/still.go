@@ -21,6 +21,14 @@ func Still() map[string]string {
 	return map[string]string{"autovacuum": "off", "checkpoint_timeout": "1h", "max_prepared_transactions": "10"}
 }
 
+// Rewindable is Still for scenes in which a former primary comes back: no checkpoint
+// takes the WAL that it goes on with after it was rewound.
+func Rewindable() map[string]string {
+	settings := Still()
+	settings["wal_keep_size"] = "512MB"
+	return settings
+}
+
 // Still stops the node's background writer, which writes a record of the
 // running transactions every 15 s. From here on only CHECKPOINT does.
 func (s *Scene) Still(n *lab.Node) {

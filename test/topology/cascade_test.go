@@ -10,7 +10,7 @@ import (
 // from each of them everything comes that the slot had not confirmed.
 func TestCascadeThroughTwoPromotions(t *testing.T) {
 	t.Parallel()
-	s := harness.Mirrored(t, harness.Options{Standbys: 2, Cascade: true, Settings: harness.Still()})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Cascade: true, Settings: harness.Rewindable()})
 	s.Reshape(s.A)
 	want := s.Peek(s.A, "cdc")
 	s.Level()

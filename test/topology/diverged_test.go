@@ -17,7 +17,7 @@ func TestDemotedAndDiverged(t *testing.T) {
 	for name, kept := range map[string]bool{"rewound": false, "slots kept": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
+			s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 			link := s.Stream(s.B)
 			link.Stall()
 			s.Exec(s.A, "INSERT INTO t SELECT generate_series(1, 10)")
