@@ -19,7 +19,9 @@ func (pr *pair) twoPhaseTrouble() string {
 		return ""
 	case version < 140000:
 		return fmt.Sprintf("slots of PostgreSQL %d do not have that", version/10000)
-	case pr.t.located && pr.t.slot.TwoPhaseAt.Or(0) == 0:
+	case version < 180000 && pr.t.located && pr.t.slot.TwoPhaseAt.Or(0) == 0:
+		// From 18 on ALTER_REPLICATION_SLOT turns it on without one, and then the
+		// primary itself goes by nothing else than confirmed_flush_lsn.
 		return "it is not known from where on it sends them (two_phase_at)"
 	}
 	return ""
