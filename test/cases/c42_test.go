@@ -80,9 +80,7 @@ func (c *elected) writes(owner string) int {
 // leads, and the first goes on as if nothing had been.
 func TestC42LeaderStoppedPastItsLease(t *testing.T) {
 	c := elect(t)
-	if c.writes("first") == 0 {
-		t.Fatal("the leader's writes are not counted")
-	}
+	c.Wait("the leader's writes to be counted", func() (bool, string) { return c.writes("first") > 0, "none is in the log" })
 	c.FreezeDaemon()
 	began := time.Now()
 	c.leads(c.other, "other")
