@@ -63,8 +63,8 @@ func (p *process) standStill(ctx context.Context) error {
 	})
 }
 
-// Remove ends a node at once and takes its folder away; its name and port are
-// free again. Its messages stay.
+// Remove ends a node at once and takes its folder away; its name is free
+// again. Its messages stay.
 func (c *Cluster) Remove(ctx context.Context, n *Node) error {
 	if err := errors.Join(n.StopImmediate(ctx), n.removeSegment(), os.RemoveAll(n.data)); err != nil {
 		return fmt.Errorf("removing node %q: %w", n.name, err)
@@ -72,6 +72,5 @@ func (c *Cluster) Remove(ctx context.Context, n *Node) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nodes = slices.DeleteFunc(c.nodes, func(other *Node) bool { return other == n })
-	delete(c.ports, n.port)
 	return nil
 }

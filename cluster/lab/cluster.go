@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -47,13 +45,12 @@ type Cluster struct {
 	mu     sync.Mutex
 	nodes  []*Node
 	extras []*process
-	ports  map[int]bool
 	closed bool
 }
 
 // NewCluster makes the lab's folder; it starts no server. The caller must Close it.
 func NewCluster(ctx context.Context, options Options) (*Cluster, error) {
-	c := &Cluster{bin: options.BinDir, options: options, log: options.Logger, ports: map[int]bool{}}
+	c := &Cluster{bin: options.BinDir, options: options, log: options.Logger}
 	if c.log == nil {
 		c.log = hclog.NewNullLogger()
 	}
@@ -151,7 +148,7 @@ func (c *Cluster) NewNode(name string) (*Node, error) {
 			return nil, fmt.Errorf("making node %q: there is one of that name", name)
 		}
 	}
-	port, err := freePort(c.ports)
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -186,33 +183,6 @@ func (c *Cluster) AddStandby(ctx context.Context, name string, upstream *Node, o
 		return nil, err
 	}
 	return n, n.WaitStreaming(ctx)
-}
-
-// FreePort gives a TCP port on loopback that nobody listens on and that this
-// cluster has not given away.
-func (c *Cluster) FreePort() (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return freePort(c.ports)
-}
-
-// freePort stays below the range from which the kernel takes ports for outgoing
-// connections: one of those could sit on the port before the server does. What
-// it gives, it adds to taken.
-func freePort(taken map[int]bool) (int, error) {
-	for range 200 {
-		port := 10000 + rand.IntN(22000)
-		if taken[port] {
-			continue
-		}
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			continue
-		}
-		taken[port] = true
-		return port, listener.Close()
-	}
-	return 0, errors.New("looking for a free port on 127.0.0.1: none of 200 tries was free")
 }
 
 // run executes one of the server's programs as the servers' user.

@@ -50,7 +50,7 @@ type Daemon struct {
 // StartDaemon writes a configuration and starts the controller with it. It does
 // not wait until it is up; WaitSafe does.
 func (c *Cluster) StartDaemon(options DaemonOptions) (*Daemon, error) {
-	port, err := c.FreePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}

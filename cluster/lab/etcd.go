@@ -83,9 +83,8 @@ func (e *Etcd) make(ctx context.Context) error {
 			return fmt.Errorf("writing the password of etcd's user %s: %w", user, err)
 		}
 	}
-	ports := map[int]bool{}
 	for i := range e.options.Members {
-		m, err := e.newMember(fmt.Sprintf("m%d", i+1), ports)
+		m, err := e.newMember(fmt.Sprintf("m%d", i+1))
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -22,15 +21,14 @@ type EtcdMember struct {
 	peer   string // host:port for the link only
 	link   *Link  // through which the other members come
 
-	mu      sync.Mutex
-	process *process // nil unless started
+	held // the process
 }
 
-func (e *Etcd) newMember(name string, taken map[int]bool) (*EtcdMember, error) {
+func (e *Etcd) newMember(name string) (*EtcdMember, error) {
 	m := &EtcdMember{etcd: e, name: name}
 	var link string
 	for _, addr := range []*string{&m.client, &m.peer, &link} {
-		port, err := freePort(taken)
+		port, err := FreePort()
 		if err != nil {
 			return nil, err
 		}
@@ -75,9 +73,7 @@ func (m *EtcdMember) Start() error {
 	if err != nil {
 		return fmt.Errorf("starting etcd (is Debian's etcd-server installed?): %w", err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.process = process
+	m.hold(process)
 	return nil
 }
 
@@ -107,26 +103,6 @@ func (m *EtcdMember) args() []string {
 		args = append(args, "--quota-backend-bytes", strconv.FormatInt(e.options.Quota, 10))
 	}
 	return append(args, e.options.Args...)
-}
-
-func (m *EtcdMember) running() *process {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.process == nil || !m.process.alive() {
-		return nil
-	}
-	return m.process
-}
-
-// Running reports whether the process is there, frozen or not.
-func (m *EtcdMember) Running() bool { return m.running() != nil }
-
-// PID is the process id, 0 when it is not running.
-func (m *EtcdMember) PID() int {
-	if p := m.running(); p != nil {
-		return p.pid()
-	}
-	return 0
 }
 
 // Stop ends the member in order, by SIGTERM. Stopping a stopped one is no error.

@@ -40,9 +40,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("starting node %q: %w", n.name, err)
 	}
-	n.mu.Lock()
-	n.server = server
-	n.mu.Unlock()
+	n.hold(server)
 	return n.waitReady(ctx, server)
 }
 
@@ -79,26 +77,6 @@ func (c *Cluster) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closed
-}
-
-func (n *Node) running() *process {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.server == nil || !n.server.alive() {
-		return nil
-	}
-	return n.server
-}
-
-// Running reports whether the server's process is there, taking connections or not.
-func (n *Node) Running() bool { return n.running() != nil }
-
-// PID is the postmaster's process id, 0 when it is not running.
-func (n *Node) PID() int {
-	if server := n.running(); server != nil {
-		return server.pid()
-	}
-	return 0
 }
 
 // StopFast shuts the server down in order: sessions are ended, a checkpoint is

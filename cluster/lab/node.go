@@ -31,7 +31,8 @@ type Node struct {
 	mu       sync.Mutex
 	settings map[string]string // what this node has beyond baseSettings
 	env      []string          // further variables of the server's environment
-	server   *process          // nil unless started
+
+	held // the postmaster
 }
 
 // Name is the node's name; as application_name it is also how its upstream knows it.

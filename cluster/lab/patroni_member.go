@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -22,8 +21,7 @@ type PatroniMember struct {
 	node    *Node
 	rest    int // port of the REST API
 
-	mu      sync.Mutex
-	process *process // of Patroni; nil unless started
+	held // the process of Patroni
 }
 
 func (p *Patroni) newMember(name string) (*PatroniMember, error) {
@@ -33,7 +31,7 @@ func (p *Patroni) newMember(name string) (*PatroniMember, error) {
 	}
 	// A member's name may hold what a folder's had better not.
 	node.data = filepath.Join(p.cluster.dir, fmt.Sprintf("member%d", len(p.members)+1))
-	port, err := p.cluster.FreePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -165,9 +163,7 @@ func (m *PatroniMember) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("starting Patroni %q: %w", m.node.name, err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.process = process
+	m.hold(process)
 	return nil
 }
 
@@ -180,18 +176,6 @@ func (m *PatroniMember) environment() []string {
 	}
 	return append(kept, "PYTHONPATH="+m.patroni.library, "PYTHONDONTWRITEBYTECODE=1", "HOME="+m.patroni.cluster.dir)
 }
-
-func (m *PatroniMember) running() *process {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.process == nil || !m.process.alive() {
-		return nil
-	}
-	return m.process
-}
-
-// Running reports whether Patroni's process is there.
-func (m *PatroniMember) Running() bool { return m.running() != nil }
 
 // Stop ends Patroni in order, and it its server.
 func (m *PatroniMember) Stop(ctx context.Context) error {

@@ -33,7 +33,7 @@ func TestC40WrongEndpointsAndMissingPrivileges(t *testing.T) {
 	}
 	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
 	s.LockOut(s.B, "no_line")
-	nobody, err := s.Lab.FreePort()
+	nobody, err := lab.FreePort()
 	s.OK(err)
 
 	to := func(port int, words string) string { return fmt.Sprintf("host=127.0.0.1 port=%d %s", port, words) }
