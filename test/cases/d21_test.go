@@ -104,11 +104,7 @@ func TestD21HoldSetInRecoveryIsNoWitness(t *testing.T) {
 	for name, judge := range leaders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := harness.New(t, harness.Options{Standbys: 2, Settings: harness.Still()})
-			s.Exec(s.A, "CREATE TABLE t (id int)")
-			s.Logical(s.A, "cdc")
-			s.Run()
-			s.Safe([]string{"cdc"})
+			s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Still()})
 			s.Shut(s.B)
 			s.FreezeDaemon()
 			s.Exec(s.A, dropHold)

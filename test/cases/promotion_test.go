@@ -126,11 +126,7 @@ func TestPrimaryResetToAnOldTimeline(t *testing.T) {
 // goes as soon as it is free.
 func TestUnprovenSlotInUseAfterAPromotion(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
-	s.Exec(s.A, "CREATE TABLE t (id int)")
-	s.Logical(s.A, "cdc")
-	s.Run()
-	s.Safe([]string{"cdc"})
+	s := harness.Mirrored(t, harness.Options{Standbys: 2, Settings: harness.Rewindable()})
 	s.Shut(s.B)
 	s.FreezeDaemon()
 	s.Exec(s.A, dropHold)
