@@ -74,7 +74,7 @@ func Load(o Options) (*Loaded, error) {
 
 // withoutEffect are keys, and beginnings of keys, that are checked and that
 // nothing reads yet: a file that has them stays good for later versions.
-var withoutEffect = []string{"cluster.patroni.rest.", "protection.hold_for_standbys", "alerts."}
+var withoutEffect = []string{"protection.hold_for_standbys", "alerts."}
 
 // warnWithoutEffect tells who relies on one of them, by a value other than the default.
 func (l *Loaded) warnWithoutEffect() {
