@@ -126,8 +126,11 @@ func (g *gateKeeper) finish(ctx context.Context, d gate.Decision) gate.Decision 
 	if d.Allow && len(d.Drop) > 0 {
 		d.Line += "; " + g.drop(ctx, d.Drop)
 	}
-	if g.store != nil && g.timeline != 0 {
-		err := g.store.client.NoteAnswer(ctx, g.timeline, etcd.Answer{Node: g.node, At: time.Now(), Allow: d.Allow, Code: d.Code, Line: d.Line})
+	g.mu.Lock() // what came too late for the facts may still come
+	store, timeline := g.store, g.timeline
+	g.mu.Unlock()
+	if store != nil && timeline != 0 {
+		err := store.client.NoteAnswer(ctx, timeline, etcd.Answer{Node: g.node, At: time.Now(), Allow: d.Allow, Code: d.Code, Line: d.Line})
 		if err != nil {
 			d.Line += "; this answer could not be noted in etcd: " + oneLine(err.Error())
 		}
