@@ -41,6 +41,8 @@ func (c *cycle) removal(pr *pair) {
 		pr.drop = "it is past the fork of the timeline, and there is no read yet to replace it with"
 	case !positioned:
 		pr.drop = "it has no position"
+	case !m.WALok && (pr.best < 0 || pr.t.kept[pr.best].Position.Restart <= at.Restart):
+		pr.drop = "the WAL that it begins with is gone there, and nothing brings that back"
 	}
 }
 
