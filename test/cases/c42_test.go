@@ -64,12 +64,13 @@ func (c *elected) untouched() {
 }
 
 // writes counts the calls by which a controller writes on the primary, as the
-// server's log has them: each shows the fence with its owner.
+// server's log has them: each shows the fence with its owner. From 17 on the log says
+// "Parameters", before it "parameters".
 func (c *elected) writes(owner string) int {
 	c.T.Helper()
 	count := 0
 	for line := range strings.Lines(c.A.LogTail(1 << 30)) {
-		if strings.Contains(line, "parameters: ") && strings.Contains(line, "'"+owner+"'") {
+		if strings.Contains(line, "arameters: ") && strings.Contains(line, "'"+owner+"'") {
 			count++
 		}
 	}

@@ -46,6 +46,15 @@ func (d *Disk) FullFor(suffix string) {
 	d.scene.OK(os.Rename(d.fault+".new", d.fault))
 }
 
+// LeftBehind makes an empty file of the server's where there is none.
+func (s *Scene) LeftBehind(path string) {
+	s.T.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	s.OK(err)
+	s.OK(file.Close())
+	s.own(path)
+}
+
 // StopCheckpoint has the node write a checkpoint, on a standby a restartpoint, that
 // stops when it has made up its mind which files to remove from a folder, and
 // before it looks for them. The function that it gives lets it go on to its end.
