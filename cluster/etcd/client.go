@@ -31,6 +31,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	health error
+	last   *Term // the last one that was won, nil when nothing of it can be left
 }
 
 // Open connects and asks once. It fails with ErrOptions for a configuration
@@ -124,6 +125,18 @@ func (c *Client) setHealth(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.health = err
+}
+
+func (c *Client) past() *Term {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+func (c *Client) remember(t *Term) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = t
 }
 
 // StoreID gives the random UUID of this etcd and scope, made at the first call

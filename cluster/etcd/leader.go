@@ -61,7 +61,10 @@ func (c *Client) isLeader(e cluster.Epoch) clientv3.Cmp {
 func (c *Client) Campaign(ctx context.Context, name, http string) (*Term, error) {
 	retry := newPause()
 	for {
-		err := c.awaitNoLeader(ctx)
+		err := c.endPast(ctx)
+		if err == nil {
+			err = c.awaitNoLeader(ctx)
+		}
 		if err == nil {
 			var t *Term
 			if t, err = c.TryCampaign(ctx, name, http); err == nil {
@@ -133,6 +136,21 @@ func (c *Client) TryCampaign(ctx context.Context, name, http string) (*Term, err
 		return nil, errors.Join(err, c.revoke(context.WithoutCancel(ctx), lease))
 	}
 	return c.newTerm(ctx, epoch, lease, sent), nil
+}
+
+// endPast gives back what is left of this client's last term, once that has ended:
+// else it would wait out its own lease, which after an election in etcd lives
+// longer than it was asked for.
+func (c *Client) endPast(ctx context.Context) error {
+	t := c.past()
+	if t == nil || t.ctx.Err() == nil {
+		return nil
+	}
+	if err := t.Resign(ctx); err != nil {
+		return err
+	}
+	c.remember(nil)
+	return nil
 }
 
 // EndPredecessor ends the leadership that the process left behind which ran this

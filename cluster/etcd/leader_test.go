@@ -216,6 +216,43 @@ func TestAShortOutageDoesNotEndTheTerm(t *testing.T) {
 	}
 }
 
+// C42: whoever was cut off past its deadline leads again as soon as it can ask,
+// and does not wait for the end of its own lease, which is an hour away here.
+func TestALeaderDoesNotWaitOutItsOwnLease(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string) {
+		p := newLink(t, url)
+		o := options(t, "http://"+p.Addr())
+		o.LeaseTTL = time.Hour
+		c := open(t, o)
+		first := campaign(t, c, "a")
+		p.Cut()
+		first.lose(ErrDeadline)
+		waiting := inBackground(t.Context(), c, "a")
+		eventually(t, "the outage to be noticed", func() bool { return errors.Is(c.Health(), ErrUnreachable) })
+		p.Heal()
+		if second := wins(t, waiting); second.Epoch() <= first.Epoch() {
+			t.Errorf("epoch %d after %d", second.Epoch(), first.Epoch())
+		}
+	})
+}
+
+// A term that goes on is not ended by another campaign of the same client.
+func TestACampaignLeavesATermThatGoesOn(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string) {
+		c := open(t, options(t, url))
+		first := campaign(t, c, "a")
+		waiting, began := inBackground(t.Context(), c, "a"), first.Deadline()
+		eventually(t, "two keep-alives", func() bool { return first.Deadline().After(began.Add(testTTL)) })
+		if !first.Valid(time.Now()) {
+			t.Error(context.Cause(first.Context()))
+		}
+		if err := first.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wins(t, waiting)
+	})
+}
+
 func TestAWaiterGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	c := open(t, options(t, embedded(t)))

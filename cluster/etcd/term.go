@@ -46,6 +46,7 @@ func (c *Client) newTerm(ctx context.Context, epoch cluster.Epoch, lease clientv
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	t.expire = time.AfterFunc(time.Until(t.Deadline()), t.checkDeadline)
 	context.AfterFunc(t.ctx, func() { t.expire.Stop() })
+	c.remember(t)
 	t.done.Add(2)
 	go func() { defer t.done.Done(); t.keepAlive() }()
 	go func() { defer t.done.Done(); t.watchKey() }()
