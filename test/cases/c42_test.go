@@ -2,6 +2,9 @@ package cases
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,25 +24,34 @@ type elected struct {
 	first, other *lab.Daemon // first leads
 	mirror       string      // the incarnation of the mirror
 	epoch        int64
+	lease        string // the setting of etcd.lease_ttl
 }
 
 func elect(t *testing.T) *elected {
 	t.Helper()
-	s := harness.New(t, harness.Options{Lasts: 8 * time.Minute, Settings: map[string]string{"log_statement": "all"}})
-	c := &elected{Scene: s, etcd: s.Etcd(lab.EtcdOptions{TLS: true, Users: true, TokenTTL: 5 * time.Second})}
+	c := electOne(t, "lease_ttl: 3s", lab.EtcdOptions{TLS: true, Users: true, TokenTTL: 5 * time.Second})
+	c.other = c.start("other")
+	c.Daemon = c.first
+	return c
+}
+
+// electOne is elect with one controller.
+func electOne(t *testing.T, lease string, o lab.EtcdOptions) *elected {
+	t.Helper()
+	s := harness.New(t, harness.Options{Lasts: 8 * time.Minute, Settings: map[string]string{"log_statement": "all", "log_timezone": "UTC"}})
+	c := &elected{Scene: s, etcd: s.Etcd(o), lease: lease}
+	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Consumed(s.A, "cdc")
 	c.first = c.start("first")
 	s.Safe([]string{"cdc"})
 	s.Owned("first")
-	c.other = c.start("other")
-	s.Daemon = c.first
 	c.mirror, c.epoch = s.Incarnation(s.B, "cdc"), s.Fence(s.A).Epoch
 	return c
 }
 
 func (c *elected) start(name string, endpoints ...string) *lab.Daemon {
 	c.T.Helper()
-	return c.RunWith(lab.DaemonOptions{Name: name, Etcd: c.etcd.Section(endpoints, "lease_ttl: 3s")})
+	return c.RunWith(lab.DaemonOptions{Name: name, Etcd: c.etcd.Section(endpoints, c.lease), More: "log: {level: debug}\n"})
 }
 
 // leads waits until a controller leads with a later epoch than the one before
@@ -63,14 +75,44 @@ func (c *elected) untouched() {
 	}
 }
 
-// writes counts the calls by which a controller writes on the primary, as the
-// server's log has them: each shows the fence with its owner. From 17 on the log says
-// "Parameters", before it "parameters".
-func (c *elected) writes(owner string) int {
+// write is one call by which a controller writes on a node.
+type write struct {
+	at    time.Time
+	epoch int64
+	owner string
+}
+
+var shownFence = regexp.MustCompile(`^(\S+ \S+) UTC .*[Pp]arameters: .*\$\d+ = '(\d+)', \$\d+ = '(first|other)'`)
+
+// writes are all such calls in their order, as the servers' logs have them: each
+// shows the fence with its epoch and its owner, also one that is refused. From 17 on
+// the log says "Parameters".
+func (c *elected) writes() []write {
+	c.T.Helper()
+	var all []write
+	for _, n := range c.Nodes() {
+		for line := range strings.Lines(n.LogTail(1 << 30)) {
+			found := shownFence.FindStringSubmatch(line)
+			if found == nil {
+				continue
+			}
+			at, err := time.Parse("2006-01-02 15:04:05.000", found[1])
+			c.OK(err)
+			epoch, err := strconv.ParseInt(found[2], 10, 64)
+			c.OK(err)
+			all = append(all, write{at, epoch, found[3]})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b write) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// wrote counts the writes of one controller.
+func (c *elected) wrote(owner string) int {
 	c.T.Helper()
 	count := 0
-	for line := range strings.Lines(c.A.LogTail(1 << 30)) {
-		if strings.Contains(line, "arameters: ") && strings.Contains(line, "'"+owner+"'") {
+	for _, w := range c.writes() {
+		if w.owner == owner {
 			count++
 		}
 	}
@@ -81,13 +123,13 @@ func (c *elected) writes(owner string) int {
 // leads, and the first goes on as if nothing had been.
 func TestC42LeaderStoppedPastItsLease(t *testing.T) {
 	c := elect(t)
-	c.Wait("the leader's writes to be counted", func() (bool, string) { return c.writes("first") > 0, "none is in the log" })
+	c.Wait("the leader's writes to be counted", func() (bool, string) { return c.wrote("first") > 0, "none is in the log" })
 	c.FreezeDaemon()
 	began := time.Now()
 	c.leads(c.other, "other")
 	t.Logf("the successor has all SAFE %s after the leader was stopped, with a lease of 3 s", time.Since(began).Round(time.Millisecond))
 
-	before := c.writes("first")
+	before := c.wrote("first")
 	c.Daemon = c.first
 	c.ThawDaemon()
 	// It sees that it does not lead, and shows what the ledger says: other leads.
@@ -95,7 +137,7 @@ func TestC42LeaderStoppedPastItsLease(t *testing.T) {
 		doc, ok := c.Status()
 		return ok && doc.Leader.Name == "other" && doc.Source == "ledger", "it does not"
 	})
-	if after := c.writes("first"); after != before {
+	if after := c.wrote("first"); after != before {
 		t.Errorf("a leader without a lease made %d calls that write", after-before)
 	}
 	c.Daemon = c.other
