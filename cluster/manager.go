@@ -59,5 +59,6 @@ type PermanentSlot struct {
 type Keys struct {
 	Revision int64
 	Values   map[string][]byte
+	Modified map[string]int64 // the revision of each key's last change
 	Err      error
 }

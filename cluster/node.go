@@ -72,6 +72,7 @@ type Walsender struct {
 	Flush           Opt[LSN] `json:"flush_lsn"`
 	Replay          Opt[LSN] `json:"replay_lsn"`
 	SlotName        string   `json:"slot_name"`
+	Client          string   `json:"client"` // address and port, "" over a local socket
 }
 
 // Member is a node that the topology names. Conninfo never holds a password.

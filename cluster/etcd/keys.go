@@ -43,15 +43,15 @@ func newKeysView(folder string) *keysView {
 }
 
 func (v *keysView) event() cluster.Keys {
-	return cluster.Keys{Revision: v.keys.Revision, Values: maps.Clone(v.keys.Values), Err: v.keys.Err}
+	return cluster.Keys{Revision: v.keys.Revision, Values: maps.Clone(v.keys.Values), Modified: maps.Clone(v.keys.Modified), Err: v.keys.Err}
 }
 
 func (v *keysView) failed(err error) { v.keys.Err = err }
 
 func (v *keysView) reset(revision int64, kvs []*mvccpb.KeyValue) {
-	v.keys = cluster.Keys{Revision: revision, Values: make(map[string][]byte, len(kvs))}
+	v.keys = cluster.Keys{Revision: revision, Values: make(map[string][]byte, len(kvs)), Modified: make(map[string]int64, len(kvs))}
 	for _, kv := range kvs {
-		v.keys.Values[v.name(kv)] = kv.Value
+		v.keys.Values[v.name(kv)], v.keys.Modified[v.name(kv)] = kv.Value, kv.ModRevision
 	}
 }
 
@@ -60,8 +60,9 @@ func (v *keysView) change(revision int64, events []*clientv3.Event) {
 	for _, e := range events {
 		if e.Type == clientv3.EventTypeDelete {
 			delete(v.keys.Values, v.name(e.Kv))
+			delete(v.keys.Modified, v.name(e.Kv))
 		} else {
-			v.keys.Values[v.name(e.Kv)] = e.Kv.Value
+			v.keys.Values[v.name(e.Kv)], v.keys.Modified[v.name(e.Kv)] = e.Kv.Value, e.Kv.ModRevision
 		}
 	}
 }

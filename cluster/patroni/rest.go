@@ -11,9 +11,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -139,11 +141,11 @@ func (r *REST) Status(ctx context.Context, m Member) (Liveness, error) {
 
 // Switchover asks the leader to hand over and gives Patroni's own words. It
 // answers when it is done, also where another than the asked one was promoted: who
-// leads afterwards is what the keys say. An error that is no *RESTError leaves open
-// whether it is under way.
+// leads afterwards is what the keys say. An error that is neither a *RESTError nor
+// an *UnsentError leaves open whether it is under way. It is never asked twice.
 func (r *REST) Switchover(ctx context.Context, via Member, leader, candidate string) (string, error) {
 	text, err := r.ask(ctx, http.MethodPost, via, "/switchover", map[string]any{"leader": leader, "candidate": candidate})
-	return string(text), err
+	return r.clean(text), err
 }
 
 // Failover asks for a promotion where there is no healthy leader, as Switchover does.
@@ -174,9 +176,18 @@ func (r *REST) ask(ctx context.Context, method string, m Member, path string, bo
 	if r.options.Username != "" {
 		request.SetBasicAuth(r.options.Username, r.options.Password)
 	}
+	var written atomic.Bool
+	request = request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { written.Store(true) }}))
 	answer, err := r.client.Do(request)
 	if err != nil {
-		return nil, r.unanswered(method, m.API+path, err)
+		// With TLS 1.3 the refusal of our certificate comes when the request is on its
+		// way; it ends with the handshake all the same.
+		unsent := !written.Load() || certificateRefused(err)
+		err = r.unanswered(method, m.API+path, err)
+		if unsent {
+			err = &UnsentError{err}
+		}
+		return nil, err
 	}
 	defer func() { _ = answer.Body.Close() }() // it was read as far as it matters
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
@@ -189,6 +200,15 @@ func (r *REST) ask(ctx context.Context, method string, m Member, path string, bo
 	return text, nil
 }
 
+// UnsentError says that a request surely was not taken: there was no connection to
+// send it by, or none that the other side agreed to.
+type UnsentError struct{ Err error }
+
+func (e *UnsentError) Error() string { return e.Err.Error() }
+
+// Unwrap gives what lies under it.
+func (e *UnsentError) Unwrap() error { return e.Err }
+
 // unanswered takes the URL off, which the caller has named.
 func (r *REST) unanswered(method, where string, err error) error {
 	var wrapped *url.Error
@@ -198,18 +218,25 @@ func (r *REST) unanswered(method, where string, err error) error {
 	hint := ""
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
-	var alert tls.AlertError
 	switch {
 	case errors.As(err, &unknown):
 		hint = "; set cluster.patroni.rest.ca_file to the authority that has signed its certificate"
 	case errors.As(err, &name):
 		hint = "; its certificate is for another name than restapi.connect_address has"
-	case errors.As(err, &alert), strings.Contains(err.Error(), "tls: certificate required"), strings.Contains(err.Error(), "tls: bad certificate"):
+	case certificateRefused(err):
 		hint = "; it wants a client certificate: set cluster.patroni.rest.cert_file and key_file"
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		hint = "; it speaks plain HTTP, and its key says https"
 	}
 	return fmt.Errorf("%s %s: %w%s", method, where, err, hint)
+}
+
+// certificateRefused reports whether the other side has ended the handshake for want
+// of a certificate that it likes.
+func certificateRefused(err error) bool {
+	var alert tls.AlertError
+	return errors.As(err, &alert) || strings.Contains(err.Error(), "tls: certificate required") || strings.Contains(err.Error(), "tls: bad certificate") ||
+		strings.Contains(err.Error(), "tls: unknown certificate authority")
 }
 
 // clean makes one line of an answer, without the password, whoever repeats it.

@@ -18,11 +18,14 @@ type View struct {
 	Config   Config
 	Sync     Sync
 	Failover cluster.Opt[Failover] // asked for and not done yet
-	History  []Fork
-	Status   Status
-	Failsafe map[string]string // in failsafe mode: the members that the leader counts on, and their API's address
-	SystemID string            // the key initialize
-	Problems []cluster.KeyProblem
+	// FailoverModified is etcd's revision of that key's last change, 0 where it is not
+	// there: Patroni has taken up no request since.
+	FailoverModified int64
+	History          []Fork
+	Status           Status
+	Failsafe         map[string]string // in failsafe mode: the members that the leader counts on, and their API's address
+	SystemID         string            // the key initialize
+	Problems         []cluster.KeyProblem
 }
 
 // Parse reads the keys of one cluster, by their names below the scope: "leader",
@@ -30,7 +33,7 @@ type View struct {
 // and what it would have said is as if the key were not there. Keys that it does
 // not know are passed over.
 func Parse(keys cluster.Keys) View {
-	v := View{Revision: keys.Revision, Config: defaultConfig()}
+	v := View{Revision: keys.Revision, Config: defaultConfig(), FailoverModified: keys.Modified["failover"]}
 	for _, name := range slices.Sorted(maps.Keys(keys.Values)) {
 		value := keys.Values[name]
 		var err error

@@ -64,7 +64,7 @@ SELECT s.name::text, s.kind, COALESCE(s.plugin::text, ''), COALESCE(s.database::
  ORDER BY 1`
 
 const walsendersSQL = `
-SELECT w.pid, COALESCE(w.application_name, ''), w.state, w.sent_lsn::text, w.flush_lsn::text, w.replay_lsn::text
+SELECT w.pid, COALESCE(w.application_name, ''), COALESCE(host(w.client_addr) || ' port ' || w.client_port, ''), w.state, w.sent_lsn::text, w.flush_lsn::text, w.replay_lsn::text
   FROM pg_stat_replication AS w
  ORDER BY w.pid`
 
@@ -137,7 +137,7 @@ func scanWalsenders(rows pgx.Rows, slots []cluster.Slot) ([]cluster.Walsender, e
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (cluster.Walsender, error) {
 		var w cluster.Walsender
 		var state, sent, flush, replay *string
-		if err := row.Scan(&w.PID, &w.ApplicationName, &state, &sent, &flush, &replay); err != nil {
+		if err := row.Scan(&w.PID, &w.ApplicationName, &w.Client, &state, &sent, &flush, &replay); err != nil {
 			return w, err
 		}
 		// A walsender always has a state; the server hides it from roles

@@ -47,7 +47,7 @@ func mendPatroni(cmd *cobra.Command, c *config.Config, found []doctor.Finding, y
 		return nil, fmt.Errorf("writing the change of Patroni's configuration: %w", err)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "slotkeeper: PATCH %s/config %s\n", member.API, output.Printable(string(text)))
-	if !yes && !agreed(cmd) {
+	if !yes && !agreed(cmd, "change it?") {
 		fmt.Fprintln(cmd.ErrOrStderr(), "slotkeeper: Patroni's configuration is as it was; --yes changes it without asking")
 		return found, nil
 	}
@@ -63,11 +63,11 @@ func mendPatroni(cmd *cobra.Command, c *config.Config, found []doctor.Finding, y
 }
 
 // agreed asks on the terminal; where there is none nobody can agree.
-func agreed(cmd *cobra.Command) bool {
+func agreed(cmd *cobra.Command, question string) bool {
 	if in, ok := cmd.InOrStdin().(*os.File); ok && !output.IsTerminal(in) {
 		return false
 	}
-	fmt.Fprint(cmd.ErrOrStderr(), "slotkeeper: change it? [y/N] ")
+	fmt.Fprintf(cmd.ErrOrStderr(), "slotkeeper: %s [y/N] ", output.Printable(question))
 	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return err == nil && (answer == "y" || answer == "yes")

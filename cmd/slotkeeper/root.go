@@ -98,6 +98,7 @@ var commands = []func() *cobra.Command{
 	newVerifyCommand,
 	newDoctorCommand,
 	newGateCommand,
+	newSwitchoverCommand,
 	newForgetCommand,
 	newUninstallCommand,
 	newConfigCommand,

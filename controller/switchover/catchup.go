@@ -1,0 +1,102 @@
+package switchover
+
+import (
+	"fmt"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// confirmed: the operator agrees, or has said so beforehand.
+func confirmed(p Policy, m Memory, f Facts) check {
+	switch _, under := record(f); {
+	case under:
+		return doneCheck
+	case p.DryRun:
+		c := ending(OutcomeReady, "", "would switch over from %s to %s: %s", f.Keys.Value.Leader.V, m.Candidate, m.Why)
+		if lag := caughtUp(p, m, f); !lag.done {
+			c.text += "; first it would wait: " + lag.text
+		}
+		return c
+	case p.Yes || f.Agreed:
+		return doneCheck
+	}
+	return check{action: Confirm, text: fmt.Sprintf("switch over from %s to %s (%s)?", f.Keys.Value.Leader.V, m.Candidate, m.Why)}
+}
+
+// caughtUp: are the candidate, and its mirrors, where the primary and its slots
+// are, or nearly so?
+func caughtUp(_ Policy, m Memory, f Facts) check {
+	if _, ok := record(f); ok {
+		return doneCheck
+	}
+	primary, candidate := f.Nodes[f.Keys.Value.Leader.V].Value, f.Nodes[m.Candidate].Value
+	if end, has := lsn(primary.Node.Flush), received(candidate); end > has && end-has > catchUpBytes {
+		return waiting("%s is %s behind %s", m.Candidate, bytes(end-has), f.Keys.Value.Leader.V)
+	}
+	var behind []string
+	for _, required := range f.Status.Value.Slots {
+		slot, ok := find(primary.Slots, required.Name)
+		if !ok || slot.Invalidated != "" {
+			continue // the daemon says what that means in its next cycle
+		}
+		mirror, ok := find(candidate.Slots, required.Name)
+		switch at, to := lsn(mirror.Confirmed), lsn(slot.Confirmed); {
+		case !ok:
+			behind = append(behind, fmt.Sprintf("the mirror of %s is not there", slot.Name))
+		case to > at && to-at > catchUpBytes:
+			behind = append(behind, fmt.Sprintf("the mirror of %s is %s behind", slot.Name, bytes(to-at)))
+		}
+	}
+	if len(behind) > 0 {
+		return waiting("on %s %s", m.Candidate, listed(behind))
+	}
+	return doneCheck
+}
+
+// recorded: what will be asked stands in etcd.
+func recorded(_ Policy, _ Memory, f Facts) check {
+	if _, ok := record(f); ok {
+		return doneCheck
+	}
+	return check{action: Write, text: "recording in etcd what will be asked"}
+}
+
+// asked: only the run that wrote the record asks, and only once. Whether a run
+// before this one has, nobody can say: the facts will.
+func asked(_ Policy, m Memory, f Facts) check {
+	r, _ := record(f)
+	if r.ID != m.ID || f.Request.Made {
+		return doneCheck
+	}
+	return check{action: Ask, text: fmt.Sprintf("asking Patroni on %s to hand over to %s", r.Leader, r.Candidate)}
+}
+
+// record is the record of what is about to be asked.
+func (m Memory) record(f Facts) Record {
+	k := f.Keys.Value
+	n := f.Nodes[k.Leader.V].Value.Node
+	r := Record{
+		ID: m.ID, Leader: k.Leader.V, Candidate: m.Candidate, Why: m.Why, At: f.Now.UTC(), SystemID: n.SystemID, Timeline: n.Timeline,
+		Modified: k.Modified, Slots: []Before{}, Senders: m.Senders,
+	}
+	if len(f.Gate) > 0 {
+		r.Gate = cluster.Some(f.Gate[len(f.Gate)-1])
+	}
+	for _, required := range f.Status.Value.Slots {
+		if b, ok := m.Before[required.Name]; ok {
+			r.Slots = append(r.Slots, b)
+		}
+	}
+	return r
+}
+
+func find(slots []cluster.Slot, name string) (cluster.Slot, bool) {
+	for _, s := range slots {
+		if s.Name == name && s.Kind == cluster.Logical {
+			return s, true
+		}
+	}
+	return cluster.Slot{}, false
+}
+
+func bytes(n cluster.LSN) string { return fmt.Sprintf("%d bytes", uint64(n)) }

@@ -1,0 +1,135 @@
+package switchover
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// Sender is a walsender of the old primary. It does not stop before each of them
+// has had all of its WAL confirmed.
+type Sender struct {
+	PID             int32                    `json:"pid"`
+	ApplicationName string                   `json:"application_name"`
+	Client          string                   `json:"client"` // "" over a local socket
+	Slot            string                   `json:"slot"`   // "" for none
+	Confirmed       cluster.Opt[cluster.LSN] `json:"confirmed_lsn"`
+	Behind          cluster.Opt[int64]       `json:"behind_bytes"` // absent where it has confirmed nothing
+	Since           time.Time                `json:"since"`        // it has confirmed nothing more since, as far as was seen
+}
+
+// maxSenders bounds what is kept and shown of them.
+const maxSenders = 8
+
+type mark struct {
+	at    cluster.LSN
+	since time.Time
+}
+
+// observe takes into memory what will not be seen again.
+func (m Memory) observe(f Facts) Memory {
+	old, candidate := f.Keys.Value.Leader.Or(""), m.Candidate
+	r, under := record(f)
+	if under {
+		old, candidate = r.Leader, r.Candidate
+		m = m.recall(r)
+	}
+	fact := f.Nodes[old]
+	// After the handover the old primary may be one again, on another timeline.
+	if fact.OK() && fact.Value.writable() && (!under || fact.Value.Node.Timeline == r.Timeline) {
+		m = m.lastOf(fact.Value, fact.At)
+	}
+	m = m.mirrors(f, candidate)
+	leader := f.Keys.Value.Leader.Or("")
+	if now := f.Nodes[leader]; under && f.Keys.OK() && now.OK() && now.Value.writable() && now.Value.Node.Timeline > r.Timeline {
+		if m.led != leader {
+			m.led, m.FirstWritable = leader, now.At
+		}
+	}
+	return m
+}
+
+// recall takes from the record what this run has not seen itself.
+func (m Memory) recall(r Record) Memory {
+	before := maps.Clone(m.Before)
+	if before == nil {
+		before = map[string]Before{}
+	}
+	for _, b := range r.Slots {
+		if _, seen := before[b.Name]; !seen {
+			before[b.Name] = b
+		}
+	}
+	m.Before = before
+	if m.SendersAt.IsZero() {
+		m.Senders, m.SendersAt = r.Senders, r.At
+	}
+	return m
+}
+
+// lastOf is the old primary as it was last seen to take writes.
+func (m Memory) lastOf(n Node, at time.Time) Memory {
+	if !at.After(m.LastWritable) {
+		return m
+	}
+	m.LastWritable, m.SendersAt = at, at
+	end := max(lsn(n.Node.Insert), lsn(n.Node.Flush))
+	moved := map[int32]mark{}
+	m.Senders = []Sender{}
+	for _, w := range n.Walsenders {
+		s := Sender{PID: w.PID, ApplicationName: w.ApplicationName, Client: w.Client, Slot: w.SlotName, Confirmed: w.Flush}
+		if slot, ok := find(n.Slots, w.SlotName); ok && !s.Confirmed.OK {
+			s.Confirmed = slot.Confirmed
+		}
+		k, known := m.moved[w.PID]
+		if !known || lsn(s.Confirmed) != k.at {
+			k = mark{at: lsn(s.Confirmed), since: at}
+		}
+		moved[w.PID], s.Since = k, k.since
+		if s.Confirmed.OK && end >= s.Confirmed.V {
+			s.Behind = cluster.Some(int64(min(end-s.Confirmed.V, 1<<62)))
+		}
+		if s.Behind.Or(1) > 0 {
+			m.Senders = append(m.Senders, s)
+		}
+	}
+	m.moved = moved
+	// The one that has stood still for longest is the likeliest.
+	slices.SortFunc(m.Senders, func(a, b Sender) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(b.Behind.Or(1<<62), a.Behind.Or(1<<62)), cmp.Compare(a.PID, b.PID))
+	})
+	m.Senders = m.Senders[:min(len(m.Senders), maxSenders)]
+	before := map[string]Before{}
+	for _, slot := range n.Slots {
+		if slot.Kind != cluster.Logical || slot.Temporary {
+			continue
+		}
+		before[slot.Name] = Before{
+			Name: slot.Name, Database: slot.Database, Plugin: slot.Plugin, Confirmed: slot.Confirmed,
+			Active: slot.ActivePID != 0, Failover: slot.Failover, Mirror: m.Before[slot.Name].Mirror,
+		}
+	}
+	m.Before = before
+	return m
+}
+
+// mirrors notes where the candidate's mirrors are, as long as it is a standby.
+func (m Memory) mirrors(f Facts, candidate string) Memory {
+	fact := f.Nodes[candidate]
+	if !fact.OK() || fact.Value.writable() {
+		return m
+	}
+	before := maps.Clone(m.Before)
+	for _, slot := range fact.Value.Slots {
+		b, ok := before[slot.Name]
+		if at, positioned := slot.Position(); ok && positioned {
+			b.Mirror = cluster.Some(at)
+			before[slot.Name] = b
+		}
+	}
+	m.Before = before
+	return m
+}
