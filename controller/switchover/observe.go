@@ -107,9 +107,11 @@ func (m Memory) lastOf(n Node, at time.Time) Memory {
 		if slot.Kind != cluster.Logical || slot.Temporary {
 			continue
 		}
+		was, known := m.Before[slot.Name]
 		before[slot.Name] = Before{
 			Name: slot.Name, Database: slot.Database, Plugin: slot.Plugin, Confirmed: slot.Confirmed,
-			Active: slot.ActivePID != 0, Failover: slot.Failover, Mirror: m.Before[slot.Name].Mirror,
+			Active:   slot.ActivePID != 0 || was.Active || known && was.Confirmed != slot.Confirmed,
+			Failover: slot.Failover, Mirror: was.Mirror,
 		}
 	}
 	m.Before = before

@@ -45,7 +45,7 @@ type Before struct {
 	Database  string                        `json:"database"`
 	Plugin    string                        `json:"plugin"`
 	Confirmed cluster.Opt[cluster.LSN]      `json:"confirmed_flush_lsn"`
-	Active    bool                          `json:"active"` // its consumer was connected
+	Active    bool                          `json:"active"` // its consumer was seen at work
 	Failover  bool                          `json:"failover"`
 	Mirror    cluster.Opt[cluster.Position] `json:"mirror"` // on the candidate
 }

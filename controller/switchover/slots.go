@@ -52,7 +52,7 @@ type SlotResult struct {
 	Confirmed cluster.Opt[cluster.LSN] `json:"confirmed_flush_lsn"`
 	Mirror    cluster.Opt[cluster.LSN] `json:"mirror_confirmed_flush_lsn"` // where its consumer goes on, at the promotion
 	// Consumer is how far its consumer can have confirmed on the old primary: where it
-	// was connected, to the end of that timeline.
+	// was seen at work, to the end of that timeline.
 	Consumer   cluster.Opt[cluster.LSN] `json:"consumer_lsn"`
 	Duplicates cluster.Opt[int64]       `json:"duplicates_bound_bytes"` // of WAL that may be decoded a second time
 	// FailoverPending: it had the failover flag (17 and later) and does not have it yet.
