@@ -19,6 +19,13 @@ type PatroniOptions struct {
 	Version string   // 3.0, 4.0 or 4.1; "" is DefaultPatroni
 	Scope   string   // "" is lab
 	Names   []string // of the members; none: node1, node2 and node3
+	// Sample is a member's configuration in YAML. The lab puts its own addresses,
+	// ports, paths and names in place of what stands there, and what suits a small
+	// machine beside it.
+	Sample []byte
+	// Gate is the program slotkeeper. Where it is given the sample's pre_promote
+	// runs it; else members are promoted unasked.
+	Gate string
 	// Config is the dynamic configuration, over the lab's own: mappings are
 	// merged, and a value of nil takes a key out.
 	Config map[string]any
@@ -48,6 +55,8 @@ type Patroni struct {
 	cluster *Cluster
 	options PatroniOptions
 	library string // what PYTHONPATH names
+	sample  map[string]any
+	gate    gateFiles
 	etcd    *Etcd
 	members []*PatroniMember
 }
@@ -70,6 +79,9 @@ func (c *Cluster) StartPatroni(ctx context.Context, options PatroniOptions) (*Pa
 		return nil, err
 	}
 	p := &Patroni{cluster: c, options: options, library: library}
+	if p.sample, err = readSample(options.Sample); err != nil {
+		return nil, err
+	}
 	if err := p.start(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -79,6 +91,9 @@ func (c *Cluster) StartPatroni(ctx context.Context, options PatroniOptions) (*Pa
 func (p *Patroni) start(ctx context.Context) error {
 	var err error
 	if p.etcd, err = StartEtcd(ctx, EtcdOptions{Dir: p.cluster.dir, Members: 1}); err != nil {
+		return err
+	}
+	if err := p.installGate(); err != nil {
 		return err
 	}
 	for _, name := range p.options.Names {

@@ -83,64 +83,6 @@ func (m *PatroniMember) Configure(over map[string]any) error {
 	return m.patroni.cluster.own(m.configFile())
 }
 
-func (m *PatroniMember) settings() map[string]any {
-	p := m.patroni
-	listen := fmt.Sprintf("127.0.0.1:%d", m.node.port)
-	rest := fmt.Sprintf("127.0.0.1:%d", m.rest)
-	hosts := make([]string, 0, 1)
-	for _, url := range p.etcd.Endpoints() {
-		_, host, _ := strings.Cut(url, "://")
-		hosts = append(hosts, host)
-	}
-	tags := p.options.Tags[m.node.name]
-	if tags == nil {
-		tags = map[string]any{}
-	}
-	return map[string]any{
-		"scope": p.options.Scope, "namespace": "/service", "name": m.node.name,
-		"etcd3":   map[string]any{"hosts": hosts},
-		"restapi": merge(map[string]any{"listen": rest, "connect_address": rest}, p.options.REST),
-		"bootstrap": map[string]any{
-			"dcs":    merge(m.dynamic(), p.options.Config),
-			"initdb": []any{map[string]any{"encoding": "UTF8"}, map[string]any{"locale": "C"}, "no-sync"},
-		},
-		"postgresql": map[string]any{
-			"listen": listen, "connect_address": listen,
-			"data_dir": m.node.data, "bin_dir": p.cluster.bin, "pgpass": m.node.data + ".pgpass",
-			"authentication": map[string]any{
-				"superuser":   map[string]any{"username": "postgres"},
-				"replication": map[string]any{"username": "postgres"},
-				"rewind":      map[string]any{"username": "postgres"},
-			},
-			"parameters": map[string]any{
-				"unix_socket_directories": m.node.baseSettings()["unix_socket_directories"],
-				"logging_collector":       "off",
-			},
-			"pg_hba":     []any{"local all all trust", "host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"},
-			"basebackup": []any{map[string]any{"checkpoint": "fast"}, "no-sync"},
-		},
-		"tags": tags,
-	}
-}
-
-// dynamic is the lab's own dynamic configuration: as quick as Patroni allows,
-// and nothing in it about slots.
-func (m *PatroniMember) dynamic() map[string]any {
-	parameters := map[string]any{}
-	for name, value := range m.node.baseSettings() {
-		switch name {
-		case "listen_addresses", "port", "unix_socket_directories", "hot_standby":
-		default:
-			parameters[name] = value
-		}
-	}
-	parameters["hot_standby_feedback"] = "on"
-	return map[string]any{
-		"ttl": 20, "loop_wait": 1, "retry_timeout": 9, "maximum_lag_on_failover": 1048576,
-		"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": parameters},
-	}
-}
-
 // Start starts Patroni, and does not wait for its server.
 func (m *PatroniMember) Start(ctx context.Context) error {
 	if m.Running() {

@@ -14,7 +14,7 @@ import (
 // pause and the death of the leader, under a live consumer that loses nothing.
 func TestC25WithTheRuleMirrorsSurvive(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering()})
+	s := begin(t, nil)
 	s.run()
 	s.safe("cdc")
 	s.untold(plan.CondPatroniWillDrop)
@@ -70,7 +70,7 @@ func TestC25WithTheRuleMirrorsSurvive(t *testing.T) {
 // C26: so it is with a rule in the wrong place or of the wrong shape.
 func TestC25C26WithoutTheRule(t *testing.T) {
 	t.Parallel()
-	s := begin(t, nil)
+	s := begin(t, map[string]any{"ignore_slots": nil})
 	s.run()
 	for _, subject := range []string{"cdc", "slotkeeper_hold", "slotkeeper_wal"} {
 		s.told(plan.CondPatroniWillDrop, subject)

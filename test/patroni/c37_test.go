@@ -16,7 +16,7 @@ import (
 func TestC37OddNamesTagsAndAPause(t *testing.T) {
 	t.Parallel()
 	names := []string{"Node-1.example", "nöde 2", strings.Repeat("n", 70)}
-	s := begin(t, map[string]any{"ignore_slots": covering()}, func(o *lab.PatroniOptions) {
+	s := begin(t, nil, func(o *lab.PatroniOptions) {
 		o.Names = names
 		o.Tags = map[string]map[string]any{
 			names[1]: {"nofailover": true},

@@ -24,7 +24,7 @@ const versionVariable = "SLOTKEEPER_PATRONI"
 // work takes its time for three Patronis.
 const patience = 4 * time.Minute
 
-// covering is the rule that README tells to write.
+// covering is the rule that the sample has, and that README tells to write.
 func covering() []any {
 	return []any{
 		map[string]any{"type": "logical"},
@@ -33,16 +33,32 @@ func covering() []any {
 	}
 }
 
+// sample is the configuration that deploy/ has for that version of Patroni.
+func sample(t *testing.T, version string) []byte {
+	t.Helper()
+	if version == "" {
+		version = lab.DefaultPatroni
+	}
+	major, _, _ := strings.Cut(version, ".")
+	text, err := os.ReadFile("../../deploy/patroni/patroni-" + major + ".yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // scene is one test's cluster: three members, a table t, a slot cdc.
 type scene struct {
 	*harness.Scene
 	p *lab.Patroni
 }
 
-// begin starts the cluster with some dynamic configuration over the lab's own.
+// begin starts the cluster from the sample of deploy/, with some dynamic
+// configuration over it. Its members ask the gate before they are promoted.
 func begin(t *testing.T, config map[string]any, more ...func(*lab.PatroniOptions)) *scene {
 	t.Helper()
-	options := lab.PatroniOptions{Version: os.Getenv(versionVariable), Config: config}
+	options := lab.PatroniOptions{Version: os.Getenv(versionVariable), Config: config, Gate: harness.Binary(t)}
+	options.Sample = sample(t, options.Version)
 	for _, change := range more {
 		change(&options)
 	}
