@@ -31,10 +31,10 @@ type mark struct {
 
 // observe takes into memory what will not be seen again.
 func (m Memory) observe(f Facts) Memory {
-	old, candidate := f.Keys.Value.Leader.Or(""), m.Candidate
+	old := f.Keys.Value.Leader.Or("")
 	r, under := record(f)
 	if under {
-		old, candidate = r.Leader, r.Candidate
+		old = r.Leader
 		m = m.recall(r)
 	}
 	fact := f.Nodes[old]
@@ -42,7 +42,6 @@ func (m Memory) observe(f Facts) Memory {
 	if fact.OK() && fact.Value.writable() && (!under || fact.Value.Node.Timeline == r.Timeline) {
 		m = m.lastOf(fact.Value, fact.At)
 	}
-	m = m.mirrors(f, candidate)
 	leader := f.Keys.Value.Leader.Or("")
 	if now := f.Nodes[leader]; under && f.Keys.OK() && now.OK() && now.Value.writable() && now.Value.Node.Timeline > r.Timeline {
 		if m.led != leader {
@@ -119,8 +118,8 @@ func (m Memory) lastOf(n Node, at time.Time) Memory {
 }
 
 // mirrors notes where the candidate's mirrors are, as long as it is a standby.
-func (m Memory) mirrors(f Facts, candidate string) Memory {
-	fact := f.Nodes[candidate]
+func (m Memory) mirrors(f Facts) Memory {
+	fact := f.Nodes[m.Candidate]
 	if !fact.OK() || fact.Value.writable() {
 		return m
 	}

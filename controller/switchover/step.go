@@ -100,7 +100,7 @@ type Memory struct {
 // Next decides. It gives back the memory for the next time.
 func Next(p Policy, m Memory, f Facts) (Decision, Memory) {
 	m, f = m.keep(f)
-	m = m.observe(f).choose(p, f).patience(f)
+	m = m.observe(f).choose(p, f).mirrors(f).patience(f)
 	for _, s := range Steps {
 		c := s.check(p, m, f)
 		if c.done {
