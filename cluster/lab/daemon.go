@@ -30,9 +30,9 @@ type DaemonOptions struct {
 	Members  []*Node
 	Links    map[string]*Link // by which the controller reaches a node, by its name, where not directly
 	Name     string           // of the controller and of its folder; "" is lab
-	Etcd     string           // the etcd section of the configuration; "" is an embedded one of its own
+	Etcd     string           // the etcd section of the configuration; "" is Patroni's, or an embedded one of its own
 	Args     []string         // further arguments of `run`
-	Patroni  *Patroni         // where the members come from, and the etcd; nil: Members
+	Patroni  *Patroni         // where the members come from; nil: Members
 	More     string           // further lines of the configuration file, such as a slots section
 }
 
@@ -94,7 +94,10 @@ func daemonConfig(options DaemonOptions, port int) string {
 	}
 	var text strings.Builder
 	if options.Patroni != nil {
-		options.Members, options.Etcd = nil, options.Patroni.etcd.Section(nil)
+		options.Members = nil
+		if options.Etcd == "" {
+			options.Etcd = options.Patroni.etcd.Section(nil)
+		}
 		fmt.Fprintf(&text, "scope: %s\nname: %s\ncluster: {source: patroni}\n", options.Patroni.options.Scope, options.Name)
 	} else {
 		fmt.Fprintf(&text, "scope: lab\nname: %s\ncluster:\n  source: static\n  members:\n", options.Name)

@@ -165,3 +165,38 @@ func TestC42LeaseRevoked(t *testing.T) {
 		c.leads(who[leader], leader)
 	}
 }
+
+// C42: the leader is killed. Its successor takes all mirrors as they are: the same
+// directories, of the same generation, under the same holds.
+func TestC42SuccessorLeavesMirrorsUntouched(t *testing.T) {
+	c := elect(t)
+	for i := range 4 {
+		c.Consumed(c.A, fmt.Sprintf("more%d", i))
+	}
+	names := []string{"cdc", "more0", "more1", "more2", "more3"}
+	c.Daemon = c.first
+	c.Safe(names)
+	before := c.markers()
+	c.KillDaemon()
+	killed := time.Now()
+	c.leads(c.other, "other")
+	c.Safe(names)
+	t.Logf("the successor has all SAFE %s after the leader was killed", time.Since(killed).Round(time.Millisecond))
+	if after := c.markers(); after != before {
+		t.Errorf("before the leader was killed:\n%s\nunder its successor:\n%s", before, after)
+	}
+	c.oneAfterAnother()
+}
+
+// markers tells of everything of ours on the nodes: directories, generations, sources.
+func (c *elected) markers() string {
+	c.T.Helper()
+	var all []string
+	for _, n := range c.Nodes() {
+		for _, row := range c.Rows(n, `SELECT format('%s %s %s %s', name, incarnation, (marker).generation, (marker).source)
+			FROM slotkeeper.slots() WHERE marker IS NOT NULL ORDER BY name`) {
+			all = append(all, n.Name()+": "+row)
+		}
+	}
+	return strings.Join(all, "\n")
+}
