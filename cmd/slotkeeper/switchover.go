@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/google/uuid"
@@ -81,8 +82,8 @@ type switchWork struct {
 	id     string
 	look   *lookout
 
-	said   string // the last step and text that were shown
-	saidAt time.Time
+	step, said string // what was shown last
+	saidAt     time.Time
 }
 
 // lookEvery is how often facts are held against the steps.
@@ -122,6 +123,8 @@ func (s *switchWork) run(ctx context.Context) (switchover.Result, error) {
 			err = s.look.write(ctx, d.Record)
 		case switchover.Ask:
 			err = s.look.ask(ctx, s.id)
+		case switchover.Note:
+			s.look.amend(ctx, d.Record)
 		case switchover.Verify:
 			s.look.verify(ctx, d.Leader)
 		case switchover.Remove:
@@ -161,6 +164,9 @@ func (s *switchWork) declined(d switchover.Decision) switchover.Result {
 	}
 }
 
+// numbers in what is waited for change all the time.
+var numbers = regexp.MustCompile(`[0-9]+`)
+
 // say shows each step when it begins, and what it waits for now and then. Each line
 // is out before what it tells of is done.
 func (s *switchWork) say(d switchover.Decision) {
@@ -168,10 +174,10 @@ func (s *switchWork) say(d switchover.Decision) {
 		return
 	}
 	now, text := time.Now(), d.Step+": "+oneLine(d.Text)
-	step := d.Step + string(d.Action)
-	if step == s.said && now.Sub(s.saidAt) < 2*time.Second {
+	essence := numbers.ReplaceAllString(text, "")
+	if since := now.Sub(s.saidAt); d.Step == s.step && (since < time.Second || since < 15*time.Second && essence == s.said) {
 		return
 	}
-	s.said, s.saidAt = step, now
+	s.step, s.said, s.saidAt = d.Step, essence, now
 	fmt.Fprintf(s.cmd.ErrOrStderr(), "slotkeeper: %s\n", output.Printable(text))
 }

@@ -104,18 +104,30 @@ func answered(text string, err error) switchover.Request {
 	return q
 }
 
-// keep adds Patroni's answer to the record, for a run after this one. Where that
-// fails it will do without.
+// keep adds Patroni's answer to the record, for a run after this one.
 func (l *lookout) keep(ctx context.Context, q switchover.Request) {
 	l.mu.Lock()
-	r, revision := l.known.Record.Value, l.revision
+	r := l.known.Record.Value
 	l.mu.Unlock()
-	if !r.OK || q.Status == 0 {
+	if r.OK && q.Status != 0 {
+		r.V.Answer = cluster.Some(switchover.Reply{Status: q.Status, Text: q.Text})
+		l.amend(ctx, r.V)
+	}
+}
+
+// amend replaces the record by one that knows more. Where that fails, or somebody
+// has amended it at the same moment, a run after this one knows less.
+func (l *lookout) amend(ctx context.Context, r switchover.Record) {
+	l.mu.Lock()
+	now, revision := l.known.Record, l.revision
+	l.mu.Unlock()
+	if !now.OK() || !now.Value.OK || now.Value.V.ID != r.ID {
 		return
 	}
-	r.V.Answer = cluster.Some(switchover.Reply{Status: q.Status, Text: q.Text})
-	if text, err := r.V.Encode(); err == nil {
-		_, _ = l.store.client.PutSwitchover(ctx, text, revision)
+	if text, err := r.Encode(); err == nil {
+		if _, err = l.store.client.PutSwitchover(ctx, text, revision); err == nil {
+			_ = l.readEtcd(ctx) // it is in the facts
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ type Sender struct {
 	Since           time.Time                `json:"since"`        // it has confirmed nothing more since, as far as was seen
 }
 
+// standing is how long a walsender has confirmed nothing that is not just slow.
+const standing = time.Second
+
 // maxSenders bounds what is kept and shown of them.
 const maxSenders = 8
 
@@ -43,10 +46,12 @@ func (m Memory) observe(f Facts) Memory {
 		m = m.lastOf(fact.Value, fact.At)
 	}
 	leader := f.Keys.Value.Leader.Or("")
-	if now := f.Nodes[leader]; under && f.Keys.OK() && now.OK() && now.Value.writable() && now.Value.Node.Timeline > r.Timeline {
-		if m.led != leader {
-			m.led, m.FirstWritable = leader, now.At
-		}
+	switch now := f.Nodes[leader]; {
+	case !under || !f.Keys.OK() || m.led == leader:
+	case now.OK() && now.Value.writable() && now.Value.Node.Timeline > r.Timeline:
+		m.led, m.FirstWritable = leader, now.At
+	case m.led == "":
+		m.awaited = true
 	}
 	return m
 }
@@ -66,7 +71,18 @@ func (m Memory) recall(r Record) Memory {
 	if m.SendersAt.IsZero() {
 		m.Senders, m.SendersAt = r.Senders, r.At
 	}
+	if m.LastWritable.IsZero() && r.Last.OK {
+		m.LastWritable, m.SendersAt = r.Last.V, r.Last.V
+	}
 	return m
+}
+
+// stopped: the old primary takes no writes any more, and nobody but this run knows
+// when it last did and who was connected then.
+func (m Memory) stopped(f Facts) bool {
+	r, under := record(f)
+	fact := f.Nodes[r.Leader]
+	return under && r.ID == m.ID && r.Asked && !r.Last.OK && !m.LastWritable.IsZero() && (!fact.OK() || !fact.Value.writable())
 }
 
 // lastOf is the old primary as it was last seen to take writes.
@@ -80,8 +96,8 @@ func (m Memory) lastOf(n Node, at time.Time) Memory {
 	m.Senders = []Sender{}
 	for _, w := range n.Walsenders {
 		s := Sender{PID: w.PID, ApplicationName: w.ApplicationName, Client: w.Client, Slot: w.SlotName, Confirmed: w.Flush}
-		if slot, ok := find(n.Slots, w.SlotName); ok && !s.Confirmed.OK {
-			s.Confirmed = slot.Confirmed
+		if slot, ok := find(n.Slots, w.SlotName); ok && lsn(slot.Confirmed) > lsn(s.Confirmed) {
+			s.Confirmed = slot.Confirmed // a consumer's word may be older than what it has confirmed before
 		}
 		k, known := m.moved[w.PID]
 		if !known || lsn(s.Confirmed) != k.at {
@@ -96,7 +112,11 @@ func (m Memory) lastOf(n Node, at time.Time) Memory {
 		}
 	}
 	m.moved = moved
-	// The one that has stood still for longest is the likeliest.
+	// The one that has stood still for longest is the likeliest. Those that move are
+	// behind for a moment only, as every one is under load.
+	if still := func(s Sender) bool { return at.Sub(s.Since) >= standing }; slices.ContainsFunc(m.Senders, still) {
+		m.Senders = slices.DeleteFunc(m.Senders, func(s Sender) bool { return !still(s) })
+	}
 	slices.SortFunc(m.Senders, func(a, b Sender) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(b.Behind.Or(1<<62), a.Behind.Or(1<<62)), cmp.Compare(a.PID, b.PID))
 	})

@@ -31,6 +31,8 @@ type Record struct {
 	Slots    []Before            `json:"slots"`
 	More     int                 `json:"more,omitempty"` // slots that found no room
 	Senders  []Sender            `json:"walsenders"`
+	// Last is when the old primary was last seen to take writes, once it has stopped.
+	Last cluster.Opt[time.Time] `json:"last_writable"`
 }
 
 // Reply is Patroni's answer by HTTP.

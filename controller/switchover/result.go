@@ -64,7 +64,7 @@ type Result struct {
 	TimelineAfter  cluster.Opt[cluster.Timeline] `json:"timeline_after"`
 	Fork           cluster.Opt[cluster.LSN]      `json:"fork_lsn"`
 	// Outage is from the last time that the old primary was seen to take writes to the
-	// first that the new one was; absent where this run has not seen both.
+	// first that the new one was; absent where no run has seen the one or the other.
 	Outage     cluster.Opt[float64]    `json:"seconds_without_primary"`
 	Patroni    cluster.Opt[Reply]      `json:"patroni"`
 	Gate       []Answer                `json:"gate"`
@@ -100,7 +100,7 @@ func result(o Outcome, text, hint string, p Policy, m Memory, f Facts) Result {
 	}
 	res.Leader = m.led
 	res.TimelineAfter, res.Fork = cluster.Some(f.Nodes[m.led].Value.Node.Timeline), forkOf(r, m, f)
-	if !m.LastWritable.IsZero() && !m.FirstWritable.IsZero() && m.FirstWritable.After(m.LastWritable) {
+	if m.awaited && !m.LastWritable.IsZero() && m.FirstWritable.After(m.LastWritable) {
 		res.Outage = cluster.Some(m.FirstWritable.Sub(m.LastWritable).Seconds())
 	}
 	res.Slots = judgeSlots(m, f)

@@ -17,6 +17,7 @@ const (
 	Confirm Action = "confirm" // ask the operator
 	Write   Action = "write"   // Decision.Record, where there is none yet
 	Ask     Action = "ask"     // Patroni, once
+	Note    Action = "note"    // Decision.Record, in place of the one that is there
 	Verify  Action = "verify"  // the slots on Decision.Leader
 	Remove  Action = "remove"  // the record: nothing came of it; then begin anew
 	End     Action = "end"     // with Decision.Result; where Decision.Drop, the record goes first
@@ -91,6 +92,7 @@ type Memory struct {
 	// LastWritable is when the old primary was last seen to take writes, FirstWritable
 	// when a new one was first.
 	LastWritable, FirstWritable             time.Time
+	awaited                                 bool // this run has seen that there was no new one yet
 	unknownSince, silentSince, droppedSince time.Time
 	seen                                    cluster.Opt[Record] // the record that this run is about
 	silentOf                                string              // the record that silentSince is about
@@ -126,6 +128,10 @@ func Next(p Policy, m Memory, f Facts) (Decision, Memory) {
 		}
 		if !c.unknown {
 			m.unknownSince = time.Time{}
+		}
+		if d.Action == Wait && m.stopped(f) {
+			d.Action, d.Record = Note, m.seen.V
+			d.Record.Last, d.Record.Senders = cluster.Some(m.LastWritable.UTC()), m.Senders
 		}
 		d.Leader = m.led
 		return d, m
