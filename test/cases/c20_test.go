@@ -3,12 +3,14 @@ package cases
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
 
@@ -76,9 +78,46 @@ func TestC20LongTransactionAndInheritedTimeouts(t *testing.T) {
 		}
 	}
 
+	stuckBy(s, backlog)
 	last := s.Safe(slots)
 	if last.Leader.Epoch != first.Leader.Epoch {
 		t.Errorf("the lease was lost: epoch %d, then %d", first.Leader.Epoch, last.Leader.Epoch)
+	}
+}
+
+var stuck = regexp.MustCompile(`^restart_lsn of (s\d\d) has stood at (\S+) for \S+ while (\d+) bytes were confirmed beyond it: process (\d+) holds it, transaction (\d+), (\d+) transactions old, since `)
+
+// stuckBy wants restart_lsn_stuck to name the open transaction: its process, its
+// id and age, and how many bytes are read again because of it.
+func stuckBy(s *harness.Scene, backlog int64) {
+	s.T.Helper()
+	said := s.Condition(plan.CondRestartStuck)
+	s.T.Log(said.Message)
+	found := stuck.FindStringSubmatch(said.Message)
+	if found == nil {
+		s.T.Fatalf("it says %q", said.Message)
+	}
+	holder := s.Text(s.A, "SELECT format('%s %s', pid, backend_xid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND backend_xid IS NOT NULL")
+	if named := found[4] + " " + found[5]; named != holder || !strings.Contains(said.Hint, "pg_terminate_backend("+found[4]+")") {
+		s.T.Errorf("it names %s, %s holds it; the hint is %q", named, holder, said.Hint)
+	}
+	if at := s.Slot(s.A, found[1]).Restart.String(); at != found[2] || found[1] != said.Subject {
+		s.T.Errorf("it is about %s and names %s at %s, which is at %s", said.Subject, found[1], found[2], at)
+	}
+	// Both only grow.
+	oldest := s.Text(s.A, "SELECT age(backend_xid) FROM pg_stat_activity WHERE pid = "+found[4])
+	between(s, "the age", found[6], 1, oldest)
+	between(s, "the bytes", found[3], backlog, s.Text(s.A, "SELECT pg_current_wal_insert_lsn() - '"+found[2]+"'"))
+}
+
+func between(s *harness.Scene, what, value string, least int64, most string) {
+	s.T.Helper()
+	is, err := strconv.ParseInt(value, 10, 64)
+	s.OK(err)
+	bound, err := strconv.ParseInt(most, 10, 64)
+	s.OK(err)
+	if is < least || is > bound {
+		s.T.Errorf("%s is said to be %d, it is between %d and %d", what, is, least, bound)
 	}
 }
 
