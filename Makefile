@@ -39,14 +39,8 @@ servers: setup ## what some Go tests start beside that server: 17 and 18, with t
 		bin=$$(test/servers.sh $$major | tail -n 1) && PG_CONFIG=$$bin/pg_config test/setup.sh || exit; \
 	done
 
-test-patroni: setup build ## the tests beside Patroni, on each version: 3.0 with PostgreSQL 15, 4.0 with 17, 4.1 with 18
-	@test/servers.sh patroni-3.0 patroni-4.0 patroni-4.1 >/dev/null
-	@for major in 17 18; do \
-		bin=$$(test/servers.sh $$major | tail -n 1) && PG_CONFIG=$$bin/pg_config test/setup.sh || exit; \
-	done
-	@for version in 3.0 4.0 4.1; do \
-		SLOTKEEPER_PATRONI=$$version $(GO) test -tags patroni -count=1 -v -timeout 20m ./test/patroni || exit; \
-	done
+test-patroni: setup build ## the tests beside Patroni: 3.0 with PostgreSQL 15, 4.0 with 17, 4.1 with 18; SHORT=1: a few, on 3.0
+	@SHORT=$(SHORT) GO=$(GO) test/patroni.sh
 
 unit: servers build ## the Go tests, those that start servers too
 	$(GO) test -parallel 4 -timeout 40m ./... # most of these tests wait most of the time

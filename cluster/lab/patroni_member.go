@@ -149,12 +149,21 @@ func (m *PatroniMember) Kill(ctx context.Context) error {
 }
 
 // Reload has Patroni read its configuration file again.
-func (m *PatroniMember) Reload() error {
+func (m *PatroniMember) Reload() error { return m.signal(syscall.SIGHUP) }
+
+// Freeze stops Patroni alone (SIGSTOP): its server goes on, and nobody watches it.
+// Thaw lets it go on.
+func (m *PatroniMember) Freeze() error { return m.signal(syscall.SIGSTOP) }
+
+// Thaw undoes Freeze.
+func (m *PatroniMember) Thaw() error { return m.signal(syscall.SIGCONT) }
+
+func (m *PatroniMember) signal(signal syscall.Signal) error {
 	p := m.running()
 	if p == nil {
-		return fmt.Errorf("reloading Patroni %q: %w", m.node.name, ErrNotRunning)
+		return fmt.Errorf("sending %s to Patroni %q: %w", signal, m.node.name, ErrNotRunning)
 	}
-	return syscall.Kill(p.pid(), syscall.SIGHUP)
+	return syscall.Kill(p.pid(), signal)
 }
 
 func (m *PatroniMember) endPatroni(ctx context.Context, signal syscall.Signal) error {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -85,13 +87,46 @@ func (g *gateKeeper) readRivals(ctx context.Context) (gate.Field, error) {
 		}
 	}
 	f.Others = make([]gate.Candidate, len(others))
+	silent := make([]string, len(others))
 	var asked sync.WaitGroup
 	for i, m := range others {
 		f.Others[i] = all.candidate(m.Name)
 		asked.Go(func() { g.ask(ctx, m, &f.Others[i]) })
+		asked.Go(func() { silent[i] = g.askPatroni(ctx, all, m.Name) })
 	}
 	asked.Wait()
+	for i, why := range silent {
+		if f.Others[i].Trouble == "" {
+			f.Others[i].Trouble = why
+		}
+	}
 	return f, nil
+}
+
+// askPatroni says why a member's Patroni does not answer: it would not take the
+// leader key either, however sound its server is. Any answer is a sign of life,
+// also one that refuses, or a certificate that this program does not know.
+func (g *gateKeeper) askPatroni(ctx context.Context, all roster, name string) string {
+	if all.patroni == nil {
+		return ""
+	}
+	m, ok := all.patroni.Member(name)
+	if !ok {
+		return "" // candidate says so
+	}
+	api, err := newREST(g.config)
+	if err != nil {
+		return "" // it is not known, and no reason to pass over a safe node
+	}
+	_, err = api.Status(ctx, m)
+	var dialled *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "its Patroni does not answer"
+	case errors.As(err, &dialled) && dialled.Op == "dial":
+		return "its Patroni does not answer: " + oneLine(err.Error())
+	}
+	return ""
 }
 
 func (g *gateKeeper) ask(ctx context.Context, m cluster.Member, c *gate.Candidate) {
