@@ -31,6 +31,10 @@ type Deps struct {
 	Elector Elector
 	Logger  hclog.Logger
 	Now     func() time.Time
+	// Alive, where it is not nil, is told of each cycle that has ended well, and,
+	// while another controller leads or none can, of each look at the ledger. What
+	// watches this process knows from it that the loop turns.
+	Alive func(leading bool)
 }
 
 // Controller runs cycles. Create it with New; Run or Cycle are for one
@@ -69,6 +73,9 @@ func New(cfg Config, deps Deps) *Controller {
 	}
 	if deps.Logger == nil {
 		deps.Logger = hclog.NewNullLogger()
+	}
+	if deps.Alive == nil {
+		deps.Alive = func(bool) {}
 	}
 	return &Controller{
 		deps:    deps,
@@ -202,6 +209,9 @@ func (c *Controller) lead(ctx context.Context, term Term) {
 		next, err := c.Cycle(ctx)
 		if err != nil && err != errLeaseOver && ctx.Err() == nil && term.Context().Err() == nil {
 			c.showFailure(err)
+		}
+		if err == nil {
+			c.deps.Alive(true)
 		}
 		answer(asked, err)
 		asked = nil

@@ -143,6 +143,7 @@ func (c *Controller) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(c.cfg.Interval):
+			c.deps.Alive(false) // not sooner: who leads next is its own news
 		}
 	}
 }

@@ -32,6 +32,7 @@ type DaemonOptions struct {
 	Name     string           // of the controller and of its folder; "" is lab
 	Etcd     string           // the etcd section of the configuration; "" is Patroni's, or an embedded one of its own
 	Args     []string         // further arguments of `run`
+	Env      []string         // further variables of its environment, "NAME=value"
 	Patroni  *Patroni         // where the members come from; nil: Members
 	More     string           // further lines of the configuration file, such as a slots section
 }
@@ -75,7 +76,7 @@ func (c *Cluster) StartDaemon(options DaemonOptions) (*Daemon, error) {
 	}
 	defer func() { _ = messages.Close() }() // the process has its own copy of the descriptor
 	cmd := exec.Command(options.Binary, append([]string{"run", "--config", d.config}, options.Args...)...)
-	cmd.Dir, cmd.Env = folder, cleanEnvironment()
+	cmd.Dir, cmd.Env = folder, append(cleanEnvironment(), options.Env...)
 	cmd.Stdout, cmd.Stderr = messages, messages
 	cmd.SysProcAttr = attributes(nil, syscall.SIGKILL)
 	if d.process, err = c.spawner.spawn(cmd); err != nil {

@@ -34,7 +34,10 @@ foreign_epoch. Stop the controllers of the old one first: they are refused from
 then on, whatever they do.
 
 It ends within 5 seconds of the signal, gives its leadership back, and leaves
-all mirrors where they are. A second signal ends it at once.`,
+all mirrors where they are. A second signal ends it at once.
+
+Under systemd (Type=notify) it is ready after its first complete cycle, or once it
+waits to lead, and feeds the watchdog with each one, never by a clock.`,
 		Args: noArgs,
 	}
 	settingFlags(cmd, runKeys...)
@@ -58,6 +61,7 @@ type daemon struct {
 	reload func() (*config.Loaded, error)
 
 	takeOver bool
+	systemd  *notifier
 }
 
 // run begins with what can fail at once: the listener. Then etcd, which may be
@@ -69,6 +73,9 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.log.Info("starting", "version", version, "scope", d.config.Scope, "name", d.config.Name)
 	front := &frontDoor{}
+	d.systemd = newNotifier(os.Getenv, d.log)
+	d.systemd.allow(staleAfter(d.config))
+	defer context.AfterFunc(ctx, d.systemd.stopping)()
 	group, ctx := errgroup.WithContext(ctx)
 	if server != nil {
 		d.log.Info("listening", "address", server.Addr().String())
@@ -133,7 +140,9 @@ func (d *daemon) work(ctx context.Context, front *frontDoor, address string) (er
 		return err
 	}
 	defer from.close()
-	loop := newController(d.config, from.Source, elect, d.log)
+	deps := loopDeps(d.config, from.Source, elect, d.log)
+	deps.Alive = d.systemd.alive
+	loop := controller.New(loopConfig(d.config), deps)
 	if d.takeOver {
 		loop.TakeOver()
 	}
@@ -165,6 +174,7 @@ func (d *daemon) openStore(ctx context.Context, front *frontDoor) (*store, error
 		front.wait(d.config.Scope, begun, err)
 		if !said {
 			d.log.Warn("waiting for etcd", "error", err)
+			d.systemd.status("waiting for etcd")
 		}
 		select {
 		case <-ctx.Done():
@@ -209,6 +219,7 @@ func (d *daemon) reloads(ctx context.Context, loop *controller.Controller, from 
 			d.log.Warn("a changed setting needs a restart", "key", key)
 		}
 		d.log.SetLevel(hclog.LevelFromString(loaded.Log.Level))
+		d.systemd.allow(staleAfter(loaded.Config))
 		loop.Reload(reloadable(d.config, loaded.Config))
 	}
 }

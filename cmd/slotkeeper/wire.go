@@ -75,12 +75,11 @@ func loopConfig(c *config.Config) controller.Config {
 
 // newController puts a loop together. elect is nil for one that never leads.
 func newController(c *config.Config, source controller.Source, elect controller.Elector, log hclog.Logger) *controller.Controller {
-	return controller.New(loopConfig(c), controller.Deps{
-		Source:  source,
-		Dial:    dialer(c),
-		Elector: elect,
-		Logger:  log,
-	})
+	return controller.New(loopConfig(c), loopDeps(c, source, elect, log))
+}
+
+func loopDeps(c *config.Config, source controller.Source, elect controller.Elector, log hclog.Logger) controller.Deps {
+	return controller.Deps{Source: source, Dial: dialer(c), Elector: elect, Logger: log}
 }
 
 // listenerURL is where others reach this daemon's listener, "" where it has none.
