@@ -29,7 +29,7 @@ import (
 //
 // decoder (model_decoder_test.go) says whether a consumer could go on from a
 // slot: from these numbers alone, and never from what the controller, a marker
-// or a verdict says. The extension's calls are in model_calls_test.go.
+// or a verdict says. The extension's calls are in model_calls_test.go, model_hold_test.go and model_apply_test.go.
 type world struct {
 	now     time.Time
 	policy  Policy

@@ -43,3 +43,23 @@ func TestReady(t *testing.T) {
 		}
 	}
 }
+
+func TestOneRefusedWantStopsOnlyItsSlot(t *testing.T) {
+	w := newWorld("b")
+	w.createSlot("app")
+	w.createSlot("more")
+	w.behind = func(s Step) {
+		if s.Stage == StageLowerPrimary { // more moves on between the read and the call
+			x := cluster.Some(w.servers["a"].slots["more"].CatalogXmin.V + 5)
+			w.servers["a"].slots["more"].CatalogXmin, w.servers["a"].slots["more"].EffectiveCatalogXmin = x, x
+		}
+	}
+	w.servers["a"].slots["app"].CatalogXmin = cluster.Some(cluster.XID(850))
+	w.servers["a"].slots["app"].EffectiveCatalogXmin = cluster.Some(cluster.XID(850))
+	w.turn()
+	w.mustBe(t, "app", "b", Safe, "")
+	w.mustBe(t, "more", "b", Pending, ReasonBusy)
+	w.behind = nil
+	w.turns(2)
+	w.mustBe(t, "more", "b", Safe, "")
+}

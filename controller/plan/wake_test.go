@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -40,5 +41,21 @@ func TestUnfinished(t *testing.T) {
 		if got := Unfinished(pl, []StepOutcome{c.out}); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
+	}
+}
+
+func TestWaitingForReplayWakesSoonThenLessOften(t *testing.T) {
+	w := settled(t)
+	w.catchUp("app")
+	w.turn()
+	w.now = w.now.Add(-20 * time.Millisecond)
+	w.turn()
+	if w.plan.Again || w.plan.Wake != leastWake {
+		t.Errorf("again %t, wake %s", w.plan.Again, w.plan.Wake)
+	}
+	w.now = w.now.Add(2 * time.Second)
+	w.turn()
+	if w.plan.Wake < 400*time.Millisecond {
+		t.Errorf("wake %s after two seconds", w.plan.Wake)
 	}
 }

@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+func TestC11RecreatedSlotIsReplacedWhole(t *testing.T) {
+	w := settled(t)
+	w.catchUp("app")
+	w.replayAll()
+	w.turn()
+	w.createSlot("app")
+	s := w.servers["a"].slots["app"]
+	s.Plugin, s.Confirmed, s.Restart = "test_decoding", cluster.Some(cluster.LSN(0x30000)), cluster.Some(cluster.LSN(0x2ff00))
+	w.turn()
+	if !w.has(CondSlotRecreated) || !w.has(CondMirrorReplaced) {
+		t.Fatalf("conditions %v", w.conditions)
+	}
+	w.mustBe(t, "app", "b", Safe, "")
+	if m := w.servers["b"].slots["app"]; m.Plugin != "test_decoding" || m.Confirmed.V != 0x30000 {
+		t.Errorf("the mirror is %+v", m)
+	}
+}
+
+func TestReadsOfTheOldIncarnationAreNotApplied(t *testing.T) {
+	w := settled(t)
+	w.catchUp("app")
+	end := w.primary().node.Insert.V
+	w.turn() // kept, not replayed
+	w.write(0x1000)
+	w.createSlot("app")
+	app(w, "a").Plugin = "test_decoding"
+	w.turn()
+	w.replay("b", end)
+	w.turn()
+	if m := app(w, "b"); m != nil && m.Plugin == "pgoutput" && m.Confirmed.V == end {
+		t.Fatalf("moved to the old one's position: %+v", m)
+	}
+	if kinds(w.plan)["apply/b"] {
+		t.Fatalf("sent: %s", describe(w.plan))
+	}
+	w.replayAll()
+	w.turn()
+	w.mustBe(t, "app", "b", Safe, "")
+	if m := app(w, "b"); m.Plugin != "test_decoding" {
+		t.Errorf("%+v", m)
+	}
+}
