@@ -36,9 +36,9 @@ func NewAuthority(dir string) (*Authority, error) {
 func (a *Authority) File(name string) string { return filepath.Join(a.dir, name) }
 
 // Issue writes NAME.pem and NAME.key for a client of that name, and for a server
-// on 127.0.0.1.
+// on 127.0.0.1 and ::1.
 func (a *Authority) Issue(name string) error {
-	return a.issue(name, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	return a.issue(name, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}})
 }
 
 func (a *Authority) issue(name string, c *x509.Certificate) error {

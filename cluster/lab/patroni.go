@@ -31,6 +31,8 @@ type PatroniOptions struct {
 	Config map[string]any
 	Tags   map[string]map[string]any // per member
 	REST   map[string]any            // the section restapi of every member, over the lab's own
+	CTL    map[string]any            // the section ctl: how the members ask one another
+	IPv6   bool                      // the REST API listens on ::1
 }
 
 // DefaultPatroni is the version that is started when nothing else is asked for.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,7 +52,15 @@ func (m *PatroniMember) URL() string {
 	if m.patroni.options.REST["certfile"] != nil {
 		scheme = "https"
 	}
-	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, m.rest)
+	return scheme + "://" + m.restAddress()
+}
+
+func (m *PatroniMember) restAddress() string {
+	host := "127.0.0.1"
+	if m.patroni.options.IPv6 {
+		host = "::1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(m.rest))
 }
 
 func (m *PatroniMember) configFile() string { return m.node.data + ".json" }

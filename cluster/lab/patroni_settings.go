@@ -37,7 +37,7 @@ func readSample(text []byte) (map[string]any, error) {
 func (m *PatroniMember) settings() map[string]any {
 	p := m.patroni
 	listen := fmt.Sprintf("127.0.0.1:%d", m.node.port)
-	rest := fmt.Sprintf("127.0.0.1:%d", m.rest)
+	rest := m.restAddress()
 	hosts := make([]any, 0, 1)
 	for _, url := range p.etcd.Endpoints() {
 		_, host, _ := strings.Cut(url, "://")
@@ -57,6 +57,9 @@ func (m *PatroniMember) settings() map[string]any {
 			"basebackup": []any{map[string]any{"checkpoint": "fast"}, "no-sync"},
 		},
 	})
+	if p.options.CTL != nil {
+		s["ctl"] = p.options.CTL
+	}
 	if tags := p.options.Tags[m.node.name]; tags != nil {
 		s["tags"] = merge(object(s["tags"]), tags)
 	}

@@ -2,6 +2,7 @@ package switchover
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -85,6 +86,19 @@ func (m Memory) record(f Facts) Record {
 	for _, required := range f.Status.Value.Slots {
 		if b, ok := m.Before[required.Name]; ok {
 			r.Slots = append(r.Slots, b)
+		}
+	}
+	return r
+}
+
+// amended is the record with what was seen until the old primary stopped.
+func (m Memory) amended() Record {
+	r := m.seen.V
+	r.Last, r.Senders = cluster.Some(m.LastWritable.UTC()), m.Senders
+	r.Slots = slices.Clone(r.Slots)
+	for i, b := range r.Slots {
+		if now, ok := m.Before[b.Name]; ok {
+			r.Slots[i] = now
 		}
 	}
 	return r

@@ -77,7 +77,8 @@ func judgeSlots(m Memory, f Facts) []SlotResult {
 				s.Problem = fmt.Sprintf("it is at %s, behind its mirror, which was at %s", lsn(found.Confirmed), b.Mirror.V.Confirmed)
 			}
 		}
-		if b.Active && fork.OK {
+		// Nobody else moves a slot; and one that stands has its mirror where it is.
+		if moved := b.Mirror.OK && b.Mirror.V.Confirmed != lsn(b.Confirmed); (b.Active || moved) && fork.OK {
 			s.Consumer = cluster.Some(max(lsn(b.Confirmed), fork.V))
 		}
 		if found.There && s.Consumer.OK && s.Mirror.OK {

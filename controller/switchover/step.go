@@ -130,8 +130,7 @@ func Next(p Policy, m Memory, f Facts) (Decision, Memory) {
 			m.unknownSince = time.Time{}
 		}
 		if d.Action == Wait && m.stopped(f) {
-			d.Action, d.Record = Note, m.seen.V
-			d.Record.Last, d.Record.Senders = cluster.Some(m.LastWritable.UTC()), m.Senders
+			d.Action, d.Record = Note, m.amended()
 		}
 		d.Leader = m.led
 		return d, m
