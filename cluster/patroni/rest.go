@@ -158,7 +158,7 @@ func (o object) text(name string) string { return text(o[name]) }
 
 func (r *REST) ask(ctx context.Context, method string, m Member, path string, body any) ([]byte, error) {
 	if m.API == "" {
-		return nil, fmt.Errorf("asking Patroni %q: its key names no api_url", m.Name)
+		return nil, &UnsentError{fmt.Errorf("asking Patroni %q: its key names no api_url", m.Name)}
 	}
 	var payload io.Reader = http.NoBody
 	if body != nil {
@@ -170,7 +170,7 @@ func (r *REST) ask(ctx context.Context, method string, m Member, path string, bo
 	}
 	request, err := http.NewRequestWithContext(ctx, method, m.API+path, payload)
 	if err != nil {
-		return nil, fmt.Errorf("asking Patroni %q: its api_url cannot be used", m.Name)
+		return nil, &UnsentError{fmt.Errorf("asking Patroni %q: its api_url cannot be used", m.Name)}
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if r.options.Username != "" {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -177,5 +178,61 @@ func TestStatusAndSwitchover(t *testing.T) {
 	var answer *RESTError
 	if _, err := r.Failover(t.Context(), m, "node2"); !errors.As(err, &answer) || answer.Status != http.StatusPreconditionFailed || answer.Text != "leader name does not match" {
 		t.Errorf("%v", err)
+	}
+}
+
+// A request for a switchover leaves this machine once, whatever becomes of it; and
+// only where it surely was not taken does the error say so.
+func TestSwitchoverIsAskedOnce(t *testing.T) {
+	var asked atomic.Int32
+	cut := server(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		_, _ = io.ReadAll(r.Body)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_ = conn.Close()
+		}
+	})
+	ask := func(r *REST, m Member) (unsent bool, err error) {
+		_, err = r.Switchover(t.Context(), m, "node1", "node2")
+		var u *UnsentError
+		return errors.As(err, &u), err
+	}
+	if unsent, err := ask(rest(t, RESTOptions{}), cut); err == nil || unsent || asked.Load() != 1 {
+		t.Errorf("cut off: asked %d times, unsent %v, %v", asked.Load(), unsent, err)
+	}
+	half := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Length", "100")
+		fmt.Fprint(w, "Successfully swi")
+	})
+	if unsent, err := ask(rest(t, RESTOptions{}), half); err == nil || unsent || asked.Load() != 2 {
+		t.Errorf("half an answer: asked %d times, unsent %v, %v", asked.Load(), unsent, err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := Member{Name: "n", API: "http://" + l.Addr().String()}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if unsent, err := ask(rest(t, RESTOptions{}), closed); err == nil || !unsent {
+		t.Errorf("a closed port: unsent %v, %v", unsent, err)
+	}
+	if unsent, err := ask(rest(t, RESTOptions{}), Member{Name: "n"}); err == nil || !unsent {
+		t.Errorf("no address: unsent %v, %v", unsent, err)
+	}
+	strict := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	strict.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	strict.Config.ErrorLog = log.New(io.Discard, "", 0)
+	strict.StartTLS()
+	defer strict.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: strict.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if unsent, err := ask(rest(t, RESTOptions{CAFile: ca}), Member{Name: "n", API: strict.URL}); err == nil || !unsent || asked.Load() != 2 {
+		t.Errorf("without a certificate: asked %d times, unsent %v, %v", asked.Load(), unsent, err)
 	}
 }
