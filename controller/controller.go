@@ -231,13 +231,17 @@ func (c *Controller) announced() <-chan struct{} {
 // pause is how long to wait before the next cycle: not at all where this one has
 // left something to do, or where nothing would signal what comes.
 func (c *Controller) pause(todo plan.Plan, done []plan.StepOutcome) time.Duration {
-	switch {
-	case plan.Unfinished(todo, done), todo.Moving && !c.watches(todo.Primary):
+	if plan.Unfinished(todo, done) {
 		return c.cfg.MinGap
-	case todo.Wake > 0 && !c.watchesAll(todo.Awaits):
-		return max(todo.Wake, c.cfg.MinGap)
 	}
-	return c.cfg.Interval
+	next := c.cfg.Interval
+	if todo.Poll > 0 && !c.watches(todo.Primary) {
+		next = min(next, todo.Poll)
+	}
+	if todo.Wake > 0 && !c.watchesAll(todo.Awaits) {
+		next = min(next, todo.Wake)
+	}
+	return max(next, c.cfg.MinGap)
 }
 
 // watchesAll reports whether all that is awaited will be signalled.

@@ -115,6 +115,32 @@ func TestAMovingSlotIsPolledWithoutTheProcedure(t *testing.T) {
 	})
 }
 
+// A slot that moves more slowly than the shortest gap is followed too, and not
+// once per interval.
+func TestASlowlyMovingSlotIsPolledWithoutTheProcedure(t *testing.T) {
+	var nodes map[string]*changes
+	led(t, func(s *stage) {
+		nodes = watchable(s)
+		following(s, nodes)
+		s.nodes["a"].watch = nil
+	}, func(s *stage) {
+		time.Sleep(s.c.cfg.Interval)
+		s.confirm(nodes, 300)
+		time.Sleep(2 * s.c.cfg.Interval)
+		for i := range cluster.LSN(10) {
+			s.confirm(nodes, 301+i)
+			time.Sleep(s.c.cfg.Interval / 8)
+			if at := s.mirrorAt("b"); i > 0 && at != 301+i {
+				t.Errorf("move %d: the mirror is at %s", i, at)
+			}
+			time.Sleep(s.c.cfg.Interval / 8)
+		}
+		if got := s.cycles(func() { time.Sleep(20 * s.c.cfg.Interval) }); got > 60 {
+			t.Errorf("%d cycles in twenty intervals after the last move", got)
+		}
+	})
+}
+
 func many(count int) []plan.Step {
 	step := plan.Step{ID: "apply/b", Stage: plan.StageApply, Node: "b", Kind: plan.StepApply}
 	for i := range count {

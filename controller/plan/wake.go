@@ -13,8 +13,15 @@ const leastWake = 20 * time.Millisecond
 // moves. While a kept read waits for replay, at the position that it waits for;
 // where that is seen only by reading, after a quarter of the time that it has
 // waited already, so that a standby with a long delay is not asked all the time.
+// The same goes for the next move on the primary, counted from the last one.
 func (c *cycle) pace() {
-	c.pl.Moving, c.pl.Again = c.moved, c.moved
+	c.pl.Again = c.moved
+	if c.moved {
+		c.m.MovedAt = c.readAt
+	}
+	if quiet := c.now.Sub(c.m.MovedAt) / 4; quiet < c.p.Interval {
+		c.pl.Poll = max(quiet, time.Millisecond)
+	}
 	for _, s := range c.pl.Steps {
 		if s.Stage == StageApply || s.Stage == StageDrop {
 			c.pl.Again = true
