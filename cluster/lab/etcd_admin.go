@@ -177,6 +177,14 @@ func (e *Etcd) Leader(ctx context.Context) (*EtcdMember, error) {
 	return leader, err
 }
 
+// Put writes a key.
+func (e *Etcd) Put(ctx context.Context, key, value string) error {
+	return e.insist(ctx, "writing "+key, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Put(ctx, key, value)
+		return err
+	})
+}
+
 // Compact forgets all history: a watch that is behind ends.
 func (e *Etcd) Compact(ctx context.Context) error {
 	return e.insist(ctx, "etcd's compaction", func(ctx context.Context, c *clientv3.Client) error {

@@ -44,23 +44,15 @@ func etcdHas(t *testing.T, ctx context.Context, e *Etcd, key string, endpoints .
 	return value
 }
 
-func etcdPut(t *testing.T, ctx context.Context, e *Etcd, key, value string) {
-	t.Helper()
-	ok(t, e.insist(ctx, "writing "+key, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.Put(ctx, key, value)
-		return err
-	}))
-}
-
 func TestEtcdOfThreeUnderFaults(t *testing.T) {
 	t.Parallel()
 	ctx, e := startedEtcd(t, EtcdOptions{TLS: true, Users: true, TokenTTL: 5 * time.Second, Quota: 32 << 20})
-	etcdPut(t, ctx, e, "/slotkeeper/k", "1")
+	ok(t, e.Put(ctx, "/slotkeeper/k", "1"))
 
 	leader, err := e.Leader(ctx)
 	ok(t, err)
 	leader.Isolate()
-	etcdPut(t, ctx, e, "/slotkeeper/k", "2") // the two others go on
+	ok(t, e.Put(ctx, "/slotkeeper/k", "2")) // the two others go on
 	err = e.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.Get(ctx, "/slotkeeper/k")
 		return err
@@ -76,10 +68,10 @@ func TestEtcdOfThreeUnderFaults(t *testing.T) {
 	leader, err = e.Leader(ctx)
 	ok(t, err)
 	ok(t, leader.Freeze())
-	etcdPut(t, ctx, e, "/slotkeeper/k", "3")
+	ok(t, e.Put(ctx, "/slotkeeper/k", "3"))
 	ok(t, leader.Thaw())
 	ok(t, leader.Kill(ctx))
-	etcdPut(t, ctx, e, "/slotkeeper/k", "4")
+	ok(t, e.Put(ctx, "/slotkeeper/k", "4"))
 	ok(t, e.KillAll(ctx))
 	ok(t, e.StartAll(ctx))
 	ok(t, e.Compact(ctx))
@@ -95,10 +87,10 @@ func TestEtcdOfThreeUnderFaults(t *testing.T) {
 func TestEtcdWipedAndRestored(t *testing.T) {
 	t.Parallel()
 	ctx, e := startedEtcd(t, EtcdOptions{Users: true})
-	etcdPut(t, ctx, e, "/slotkeeper/k", "old")
+	ok(t, e.Put(ctx, "/slotkeeper/k", "old"))
 	file := filepath.Join(t.TempDir(), "snapshot")
 	ok(t, e.Snapshot(ctx, file))
-	etcdPut(t, ctx, e, "/slotkeeper/k", "new")
+	ok(t, e.Put(ctx, "/slotkeeper/k", "new"))
 	ok(t, e.Restore(ctx, file))
 	if got := etcdHas(t, ctx, e, "/slotkeeper/k"); got != "old" {
 		t.Errorf("restored, it holds %q", got)

@@ -46,12 +46,8 @@ func TestC42CompactionDuringAWatch(t *testing.T) {
 // which did not see them cannot go on.
 func (c *elected) leaveBehind() {
 	c.T.Helper()
-	client, err := c.etcd.Client(c.Ctx)
-	c.OK(err)
-	defer func() { _ = client.Close() }() // what it was for is done
 	for _, value := range []string{"1", "2", "3"} {
-		_, err := client.Put(c.Ctx, "/elsewhere", value)
-		c.OK(err)
+		c.OK(c.etcd.Put(c.Ctx, "/elsewhere", value))
 	}
 	c.OK(c.etcd.Compact(c.Ctx))
 }
