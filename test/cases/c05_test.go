@@ -27,7 +27,7 @@ func beforeInvalidation(s *harness.Scene, reason plan.Reason) *invalidated {
 	s.T.Helper()
 	v := &invalidated{Scene: s, reason: reason, mirror: s.Incarnation(s.B, "cdc"), slot: s.Incarnation(s.A, "cdc")}
 	v.started = v.starts()
-	s.FreezeDaemon()
+	s.FreezeAtRest()
 	return v
 }
 

@@ -19,6 +19,10 @@ func TestC08ConsumerAheadOfTheNodePromoted(t *testing.T) {
 			t.Parallel()
 			s := harness.Mirrored(t, harness.Options{Settings: harness.Still()})
 			s.Still(s.A)
+			// The first who reads a page writes hints into it, and with that WAL.
+			s.Exec(s.A, "INSERT INTO t VALUES (0)")
+			s.Get(s.A, "cdc")
+			s.Mirrored("cdc", s.B)
 			link := s.Stream(s.B)
 			if ahead {
 				s.OK(s.B.WaitReceived(s.Ctx, s.A))

@@ -32,6 +32,29 @@ func (s *Scene) KillDaemon() {
 	})
 }
 
+// FreezeAtRest is FreezeDaemon between two cycles: when it goes on it knows nothing
+// that it has read before. One that is under way would apply what it has decided.
+func (s *Scene) FreezeAtRest() {
+	s.T.Helper()
+	s.Wait("the controller to rest", func() (bool, string) {
+		doc, ok := s.Status()
+		if !ok {
+			return false, "it does not answer"
+		}
+		s.FreezeDaemon()
+		for _, n := range s.Nodes() {
+			var since int
+			s.OK(n.QueryRow(s.Ctx, `SELECT count(*) FROM pg_stat_activity
+				WHERE usename = $1 AND query_start > $2 AND query !~ 'wait_for_change'`, lab.RoleName, doc.At).Scan(&since))
+			if since > 0 {
+				s.ThawDaemon()
+				return false, "a cycle is under way"
+			}
+		}
+		return true, ""
+	})
+}
+
 // ForgetAll removes the data of the controller's etcd, and the fences on all
 // nodes, which a controller with another etcd must not pass.
 func (s *Scene) ForgetAll() {
