@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,4 +25,34 @@ func TestAForeignFenceHasAWayOut(t *testing.T) {
 	if !w.has(CondForeignEpoch) || len(w.verdicts) != 2 {
 		t.Errorf("the scene is not set: %v %v", w.conditions, w.verdicts)
 	}
+}
+
+// What is said names the nodes that refuse, and no other: the primary too, and no
+// standby whose fence nobody has seen.
+func TestForeignFencesAreNamedByNode(t *testing.T) {
+	w := settled(t)
+	for _, name := range []string{"a", "c"} {
+		w.servers[name].node.Fence.V.Store = "gone"
+	}
+	w.turn()
+	if told := w.subjects(CondForeignEpoch); told != "a c" {
+		t.Errorf("it names %s", told)
+	}
+	w.fail = map[string]Fact[NodeRead]{"c": {At: w.now, Err: "timeout", Reason: ReasonUnreachable, Value: w.servers["c"].read()}}
+	w.turn()
+	if told := w.subjects(CondForeignEpoch); told != "a" {
+		t.Errorf("while c does not answer it names %s", told)
+	}
+}
+
+// subjects are those of the conditions of a code.
+func (w *world) subjects(code string) string {
+	var all []string
+	for _, cond := range w.conditions {
+		if cond.Code == code {
+			all = append(all, cond.Subject)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }

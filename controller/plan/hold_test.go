@@ -38,3 +38,23 @@ func TestExamineHold(t *testing.T) {
 		}
 	}
 }
+
+func TestUsedHoldOfAStandbyIsMadeAnew(t *testing.T) {
+	w := settled(t)
+	w.servers["b"].slots[cluster.HoldName].Restart = cluster.Some(cluster.LSN(5))
+	w.turns(2)
+	if h := w.servers["b"].slots[cluster.HoldName]; h == nil || h.Restart.OK {
+		t.Fatalf("hold %+v", h)
+	}
+	w.mustBe(t, "app", "b", Safe, "")
+}
+
+func TestUsedHoldOfThePrimaryBeginsANewGeneration(t *testing.T) {
+	w := settled(t)
+	w.servers["a"].slots[cluster.HoldName].Restart = cluster.Some(cluster.LSN(5))
+	w.turns(2)
+	if h := w.servers["a"].slots[cluster.HoldName]; h == nil || h.Restart.OK || h.Marker.Generation != 2 {
+		t.Fatalf("hold %+v", h)
+	}
+	w.mustBe(t, "app", "b", Safe, "")
+}

@@ -121,27 +121,6 @@ func TestPatroniWillDropIsTheVerdictUntilARuleCovers(t *testing.T) {
 	}
 }
 
-func TestPatronisOwnSlotIsJudgedAndNeverTouched(t *testing.T) {
-	w := newWorld("b")
-	w.createSlot("app")
-	w.createSlot("theirs")
-	m := covering()
-	m.Slots.Permanent = map[string]cluster.PermanentSlot{"theirs": {Kind: cluster.Logical, Database: "shop", Plugin: "pgoutput"}}
-	for range 4 {
-		w.managed(m, "a")
-		for _, s := range w.plan.Steps {
-			if text := describe(w.plan); strings.Contains(text, "theirs") {
-				t.Fatalf("%s: %s", s.ID, text)
-			}
-		}
-	}
-	w.mustBe(t, "theirs", "b", Unsafe, ReasonNotOurs)
-	w.mustBe(t, "app", "b", Safe, "")
-	if w.servers["a"].slots["theirs"].Marker != nil || w.servers["b"].slots["theirs"] != nil {
-		t.Error("it was touched")
-	}
-}
-
 // While nothing may be made or dropped, what is there goes on moving.
 func TestC37StillWhilePausedOrLeaderless(t *testing.T) {
 	paused := covering()

@@ -169,3 +169,15 @@ func TestGenerationIsLearnedFromMarkers(t *testing.T) {
 	}
 	w.mustBe(t, "app", "b", Safe, "")
 }
+
+// A server of another cluster that takes writes is no second primary of this one.
+func TestWritableServerOfAnotherSystemIsNoPrimary(t *testing.T) {
+	w := settled(t)
+	c := w.servers["c"]
+	c.node.SystemID, c.node.InRecovery, c.node.Timeline = 99, false, 7
+	w.turn()
+	if w.memory.Primary != "a" || w.has(CondSplitBrain) {
+		t.Errorf("primary %q, conditions %v", w.memory.Primary, w.conditions)
+	}
+	w.mustBe(t, "app", "b", Safe, "")
+}

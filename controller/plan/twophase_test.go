@@ -44,3 +44,23 @@ func TestC12TwoPhaseOnALaggingStandby(t *testing.T) {
 		t.Errorf("the mirror has two-phase at %v and stands at %v", m.TwoPhaseAt, m.Confirmed)
 	}
 }
+
+// What a slot that decodes prepared transactions needs, on each major.
+func TestTwoPhaseByMajor(t *testing.T) {
+	for _, tc := range []struct {
+		version  int
+		at, fine bool
+	}{
+		{130999, true, false}, {140000, true, true}, {140000, false, false},
+		{179999, false, false}, {180000, false, true}, {180000, true, true},
+	} {
+		pr := &pair{t: &tracked{located: true, slot: cluster.Slot{TwoPhase: true}}}
+		pr.fact.Value.Node.ServerVersion = tc.version
+		if tc.at {
+			pr.t.slot.TwoPhaseAt = cluster.Some(cluster.LSN(0x100))
+		}
+		if why := pr.twoPhaseTrouble(); (why == "") != tc.fine {
+			t.Errorf("%d, two_phase_at known %t: %q", tc.version, tc.at, why)
+		}
+	}
+}

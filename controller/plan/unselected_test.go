@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,5 +30,14 @@ func TestMirrorsOfUnselectedSlotsAreTold(t *testing.T) {
 	w.turn()
 	if w.has(CondMirrorUnselected) {
 		t.Error("it is told still")
+	}
+}
+
+func TestFiveNamesAreShownAndTheOthersCounted(t *testing.T) {
+	names := []string{"g", "f", "e", "d", "c", "b", "a"}
+	for count, want := range map[int]string{1: "select: g; ", 5: "select: c, d, e, f, g; ", 6: "select: b, c, d, e, f and 1 more; ", 7: "select: a, b, c, d, e and 2 more; "} {
+		if got := unselectedOn("b", slices.Clone(names[:count])).Message; !strings.Contains(got, want) {
+			t.Errorf("%d names: %q", count, got)
+		}
 	}
 }
