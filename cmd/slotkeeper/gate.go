@@ -31,18 +31,20 @@ consumers have confirmed, and decides by promotion.policy:
 
 Before it lets a node through it drops the mirrors that are not proven there: a
 consumer must not find them. Prints one line on standard error and keeps it in
-etcd. Ends with 0 to allow and 3 to refuse; without a readable configuration it
+etcd; a refusal counts for the next failover. With --dry-run it says the same and
+drops and keeps nothing: for a look by hand. Ends with 0 to allow and 3 to refuse; without a readable configuration it
 allows, and says so.`,
 		Args: noArgs,
 	}
 	node := cmd.Flags().String("node", "", "the candidate's `NAME`, as the members are called")
+	dry := cmd.Flags().Bool("dry-run", false, "only say what the answer would be")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *node == "" {
 			return usagef(cmd, "--node is missing: the name of the member that would be promoted")
 		}
 		stderr := cmd.ErrOrStderr()
 		cmd.SetErr(io.Discard) // the answer is one line; warnings are for other commands
-		answer := askGate(cmd, *node, time.Now())
+		answer := askGate(cmd, *node, *dry, time.Now())
 		sayAnswer(stderr, answer.Line)
 		if !answer.Allow {
 			return quiet(exitNotSafe)
@@ -68,7 +70,7 @@ func sayAnswer(w io.Writer, line string) {
 
 // askGate answers in time. Everything that could hang is in goroutines that are
 // left behind: the process ends with the answer.
-func askGate(cmd *cobra.Command, node string, begun time.Time) gate.Decision {
+func askGate(cmd *cobra.Command, node string, dry bool, begun time.Time) gate.Decision {
 	type loadResult struct {
 		loaded *config.Loaded
 		err    error
@@ -96,6 +98,9 @@ func askGate(cmd *cobra.Command, node string, begun time.Time) gate.Decision {
 	g := &gateKeeper{config: c, node: node}
 	facts := g.gather(ctx, deadline.Add(-reserve))
 	d := gate.Decide(time.Now(), gatePolicy(c), facts)
+	if dry {
+		return d
+	}
 	finished := make(chan gate.Decision, 1)
 	go func() { finished <- g.finish(ctx, d) }()
 	select {

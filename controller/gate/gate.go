@@ -11,7 +11,7 @@ import (
 // Decision is the gate's answer.
 type Decision struct {
 	Allow bool
-	// Code says in one word why: safe, observed, no_safe_candidate, refusals_spent,
+	// Code says in one word why: safe, primary, observed, no_safe_candidate, refusals_spent,
 	// unknown, better_candidate or strict.
 	Code string
 	// Line is the whole answer in one line.
@@ -28,6 +28,11 @@ type Decision struct {
 // known to be safe, and that would be taken, is one.
 func Decide(now time.Time, p Policy, f Facts) Decision {
 	d := Decision{}
+	if f.Local.OK() && !f.Local.Value.Node.InRecovery {
+		d.Allow, d.Code = true, "primary"
+		d.Line = fmt.Sprintf("allow: %s is a primary already, and there is nothing to decide", f.Node)
+		return d
+	}
 	unknown := ""
 	switch {
 	case !f.Local.OK():

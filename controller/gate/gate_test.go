@@ -248,6 +248,18 @@ func TestExpectsWhatThePrimaryHad(t *testing.T) {
 	}
 }
 
+// A primary's own slots are no mirrors that lack a proof.
+func TestAPrimaryKeepsItsSlots(t *testing.T) {
+	p, f := scene()
+	f.Local.Value.Node.InRecovery = false
+	f.Local.Value.Slots[0].Marker.Kind = cluster.MarkOriginal
+	for _, p.Mode = range []Mode{Prefer, Strict, Observe} {
+		if d := decide(p, f); !d.Allow || d.Code != "primary" || len(d.Drop) > 0 {
+			t.Errorf("%s: %+v", p.Mode, d)
+		}
+	}
+}
+
 func TestNoSlotsNoQuestion(t *testing.T) {
 	p, f := scene()
 	p.Mode = Strict

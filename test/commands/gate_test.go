@@ -2,10 +2,13 @@ package commands
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
@@ -180,6 +183,41 @@ func TestC33GateAnswersWhateverIsDown(t *testing.T) {
 	}
 }
 
+// Where its line goes may be full, or read by nobody: the answer is the
+// same, and in time. A configuration that never comes is not waited for.
+func TestC33GateAnswersWithoutItsLine(t *testing.T) {
+	t.Parallel()
+	g := newGated(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	g.OK(err)
+	defer full.Close()
+	read, stuck, err := os.Pipe()
+	g.OK(err)
+	defer read.Close()
+	defer stuck.Close()
+	g.OK(stuck.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)))
+	for _, err := stuck.Write(make([]byte, 1<<20)); err == nil; _, err = stuck.Write(make([]byte, 1<<20)) {
+	}
+	g.FreezeDaemon()
+	g.Exec(g.B, "SELECT pg_drop_replication_slot('cdc')")
+	for what, out := range map[string]*os.File{"a full disk": full, "a pipe that nobody reads": stuck} {
+		for node, want := range map[string]int{"b": 3, "c": 0} {
+			cmd := exec.CommandContext(g.Ctx, harness.Binary(t), "gate", "--config", g.config, "--node", node)
+			cmd.Stderr = out
+			_ = cmd.Run() // the code says it
+			if code := cmd.ProcessState.ExitCode(); code != want {
+				t.Errorf("with %s the gate of %s ends with %d, want %d", what, node, code, want)
+			}
+		}
+	}
+	pipe := filepath.Join(t.TempDir(), "slotkeeper.yaml")
+	g.OK(syscall.Mkfifo(pipe, 0o600))
+	g.config = pipe
+	g.ask(0, g.B, "nothing was looked at", "could not be read in time")
+	g.config = t.TempDir()
+	g.ask(0, g.B, "nothing was looked at", "it is no regular file")
+}
+
 // The consumer has confirmed what the candidate never received (C08).
 func TestC08GateKnowsHowFarTheConsumerIs(t *testing.T) {
 	t.Parallel()
@@ -201,4 +239,36 @@ func TestC08GateKnowsHowFarTheConsumerIs(t *testing.T) {
 	})
 	g.ask(3, g.B, "cdc "+string(plan.ReasonConsumerAhead), "would be gone", "c loses nothing")
 	g.ask(0, g.C, "c can serve 1 slot")
+}
+
+// Asked about a node that is a primary already, the gate allows and leaves its slots
+// alone: they are no mirrors that lack a proof.
+func TestGateLeavesThePrimaryAlone(t *testing.T) {
+	t.Parallel()
+	g := newGated(t)
+	g.ask(0, g.A, "a is a primary already")
+	g.with("{policy: strict}")
+	g.ask(0, g.A, "a is a primary already")
+	if !g.Has(g.A, "cdc") {
+		t.Error("the gate has dropped the primary's slot")
+	}
+}
+
+// A look by hand changes nothing: no mirror is dropped, and no refusal counts.
+func TestGateDryRun(t *testing.T) {
+	t.Parallel()
+	g := newGated(t)
+	g.FreezeDaemon()
+	g.Exec(g.B, "SELECT pg_drop_replication_slot('cdc')")
+	g.ask(3, g.B, "refuse (1 of 3)")
+	noted := g.etcdValue("/slotkeeper/lab/gate")
+	for range 2 {
+		r := harness.Command(t, g.Ctx, "gate", "--dry-run", "--config", g.config, "--node", "b")
+		if r.Code != 3 || !strings.Contains(r.Stderr, "refuse (2 of 3)") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if now := g.etcdValue("/slotkeeper/lab/gate"); now != noted {
+		t.Errorf("it was noted: %s", now)
+	}
 }
