@@ -23,6 +23,8 @@ type PatroniOptions struct {
 	// ports, paths and names in place of what stands there, and what suits a small
 	// machine beside it.
 	Sample []byte
+	// Trusted are the roles that come in without a password; "" is postgres,slotkeeper.
+	Trusted string
 	// Gate is the program slotkeeper. Where it is given the sample's pre_promote
 	// runs it; else members are promoted unasked.
 	Gate string
@@ -73,10 +75,13 @@ func (c *Cluster) StartPatroni(ctx context.Context, options PatroniOptions) (*Pa
 	if options.Scope == "" {
 		options.Scope = "lab"
 	}
+	if options.Trusted == "" {
+		options.Trusted = "postgres," + RoleName
+	}
 	if len(options.Names) == 0 {
 		options.Names = []string{"node1", "node2", "node3"}
 	}
-	library, err := findPatroni(options.Version)
+	library, err := FindPatroni(options.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +118,12 @@ func (p *Patroni) start(ctx context.Context) error {
 	return p.WaitStreaming(ctx)
 }
 
-// findPatroni looks where test/servers.sh unpacks Patroni.
-func findPatroni(version string) (string, error) {
+// FindPatroni looks where test/servers.sh unpacks Patroni, and gives the folder that
+// PYTHONPATH must name.
+func FindPatroni(version string) (string, error) {
+	if version == "" {
+		version = DefaultPatroni
+	}
 	var tried []string
 	for _, cache := range caches() {
 		dir := filepath.Join(cache, "postgresql", "patroni-"+version, "usr/lib/python3/dist-packages")
@@ -131,6 +140,9 @@ func (p *Patroni) Version() string { return p.options.Version }
 
 // Scope is the name that Patroni has for the cluster.
 func (p *Patroni) Scope() string { return p.options.Scope }
+
+// Library is what PYTHONPATH names for this version of Patroni.
+func (p *Patroni) Library() string { return p.library }
 
 // Etcd is where Patroni keeps its keys, below /service/ and the scope.
 func (p *Patroni) Etcd() *Etcd { return p.etcd }

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // PatroniMember is one Patroni with its server.
@@ -63,7 +64,8 @@ func (m *PatroniMember) restAddress() string {
 	return net.JoinHostPort(host, strconv.Itoa(m.rest))
 }
 
-func (m *PatroniMember) configFile() string { return m.node.data + ".json" }
+// ConfigFile is the member's configuration.
+func (m *PatroniMember) ConfigFile() string { return m.node.data + ".yml" }
 
 // LogFile is where Patroni's messages go; the server's go to the node's.
 func (m *PatroniMember) LogFile() string { return m.node.data + ".patroni.log" }
@@ -79,17 +81,16 @@ func (m *PatroniMember) LogTail(lines int) string {
 }
 
 // Configure writes the member's configuration file, with settings over the
-// lab's own; a running Patroni takes it with Reload, or at its next start. JSON
-// is YAML too.
+// lab's own; a running Patroni takes it with Reload, or at its next start.
 func (m *PatroniMember) Configure(over map[string]any) error {
-	text, err := json.MarshalIndent(merge(m.settings(), over), "", "  ")
+	text, err := yaml.Dump(merge(m.settings(), over), yaml.WithIndent(2))
 	if err != nil {
 		return fmt.Errorf("writing the configuration of Patroni %q: %w", m.node.name, err)
 	}
-	if err := os.WriteFile(m.configFile(), text, 0o600); err != nil {
+	if err := os.WriteFile(m.ConfigFile(), text, 0o600); err != nil {
 		return fmt.Errorf("writing the configuration of Patroni %q: %w", m.node.name, err)
 	}
-	return m.patroni.cluster.own(m.configFile())
+	return m.patroni.cluster.own(m.ConfigFile())
 }
 
 // Start starts Patroni, and does not wait for its server.
@@ -105,7 +106,7 @@ func (m *PatroniMember) Start(ctx context.Context) error {
 		return fmt.Errorf("starting Patroni %q: %w", m.node.name, err)
 	}
 	defer func() { _ = messages.Close() }() // the process has its own copy of the descriptor
-	cmd := exec.Command("/usr/bin/python3", "-m", "patroni", m.configFile())
+	cmd := exec.Command("/usr/bin/python3", "-m", "patroni", m.ConfigFile())
 	cmd.Dir, cmd.Env = m.patroni.cluster.dir, m.environment()
 	cmd.Stdout, cmd.Stderr = messages, messages
 	// In order: a killed Patroni leaves its server behind.

@@ -91,7 +91,7 @@ func (m *PatroniMember) dynamic(sample map[string]any) map[string]any {
 // access are the sample's lines in the lab's network, after those by which the
 // lab's own sessions come in.
 func (m *PatroniMember) access(sample []any) []any {
-	lines := []any{"host all postgres,slotkeeper 127.0.0.1/32 trust"}
+	lines := []any{"host all " + m.patroni.options.Trusted + " 127.0.0.1/32 trust"}
 	for _, line := range sample {
 		lines = append(lines, strings.ReplaceAll(fmt.Sprint(line), sampleNetwork, "127.0.0.1/32"))
 	}

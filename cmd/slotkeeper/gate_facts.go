@@ -33,7 +33,8 @@ type gateKeeper struct {
 // late is a fact that did not come in time.
 const late = "no answer in time"
 
-// gather asks everybody side by side until the given time.
+// gather asks everybody side by side until the given time, or until what has come
+// decides.
 func (g *gateKeeper) gather(ctx context.Context, until time.Time) gate.Facts {
 	f := gate.Facts{Node: g.node}
 	f.Local.Err, f.Ledger.Err, f.Rivals.Err = late, late, late
@@ -62,6 +63,9 @@ func (g *gateKeeper) gather(ctx context.Context, until time.Time) gate.Facts {
 		case f.Rivals = <-rivals:
 		case f.Refusals = <-refused:
 		case <-over:
+			return f
+		}
+		if gate.Settled(time.Now(), gatePolicy(g.config), f) {
 			return f
 		}
 	}

@@ -51,6 +51,19 @@ func Decide(now time.Time, p Policy, f Facts) Decision {
 	return d
 }
 
+// Settled reports whether these facts decide, whatever the other members and the
+// refusals so far may be: nobody has to wait for a dead primary's host then.
+func Settled(now time.Time, p Policy, f Facts) bool {
+	if !f.Local.OK() || !f.Ledger.OK() {
+		return false
+	}
+	switch Decide(now, p, f).Code {
+	case "safe", "primary", "observed", "strict":
+		return true
+	}
+	return false
+}
+
 // doubt says why the ledger does not tell what should be there, "" where it does.
 func doubt(now time.Time, p Policy, ledger plan.Fact[Ledger]) string {
 	if !ledger.OK() {

@@ -202,6 +202,32 @@ func TestTakesTheBestOther(t *testing.T) {
 	}
 }
 
+// What is settled is the same whatever the others are, and what is not depends on them.
+func TestSettled(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil   func(p *Policy, f *Facts)
+		settled bool
+	}{
+		"safe":             {func(*Policy, *Facts) {}, true},
+		"unsafe":           {func(_ *Policy, f *Facts) { f.Local.Value.Slots = nil }, false},
+		"unsafe, observed": {func(p *Policy, f *Facts) { f.Local.Value.Slots, p.Mode = nil, Observe }, true},
+		"unsafe, strict":   {func(p *Policy, f *Facts) { f.Local.Value.Slots, p.Mode = nil, Strict }, true},
+		"no ledger":        {func(_ *Policy, f *Facts) { f.Ledger.Err = "late" }, false},
+		"no server":        {func(_ *Policy, f *Facts) { f.Local.Err = "late" }, false},
+	} {
+		p, f := scene()
+		c.spoil(&p, &f)
+		if Settled(now, p, f) != c.settled {
+			t.Errorf("%s: settled is %t", name, !c.settled)
+		}
+		before := decide(p, f)
+		f.Rivals, f.Refusals = plan.Fact[Field]{Err: "late"}, 2
+		if after := decide(p, f); c.settled && (after.Allow != before.Allow || after.Line != before.Line) {
+			t.Errorf("%s: %q becomes %q", name, before.Line, after.Line)
+		}
+	}
+}
+
 func TestUnknown(t *testing.T) {
 	for name, spoil := range map[string]func(f *Facts){
 		"the server hangs": func(f *Facts) { f.Local.Err = "time is up" },
