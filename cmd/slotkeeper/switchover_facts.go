@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -231,6 +232,7 @@ func (l *lookout) note(ctx context.Context, name string, n switchover.Node, err 
 	if err != nil {
 		message, hint := postgres.Explain(err, name)
 		f.Err, f.Hint = oneLine(message), hint
+		f.Value.Stopped = errors.Is(err, syscall.ECONNREFUSED)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,11 +254,16 @@ func readSwitchNode(ctx context.Context, s *postgres.Session) (switchover.Node, 
 
 // readStatus asks the daemon that leads, else the ledger.
 func (l *lookout) readStatus(ctx context.Context, w *waiter) {
+	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
+	defer cancel()
 	s, err := w.look(ctx)
 	if err != nil {
-		var lerr error
-		if s, lerr = statusFromLedger(ctx, l.config); lerr == nil {
-			s, err = checkScope(s, l.config, nil)
+		known, lerr := w.askLeader(ctx)
+		if lerr != nil {
+			known, lerr = statusFromLedger(ctx, l.config)
+		}
+		if lerr == nil {
+			s, err = checkScope(known, l.config, nil)
 		}
 	}
 	if ctx.Err() != nil {

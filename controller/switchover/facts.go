@@ -78,6 +78,9 @@ type Member struct {
 type Node struct {
 	plan.NodeRead
 	Receiving bool // its WAL receiver streams
+	// Stopped: it could not be read because nobody listens there any more. A server
+	// that is stopping still does, and refuses.
+	Stopped bool
 }
 
 func (n Node) writable() bool { return !n.Node.InRecovery }

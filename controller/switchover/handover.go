@@ -150,7 +150,8 @@ func afterGate(r Record, f Facts) string {
 
 // blockers names who keeps the old primary from stopping, as last seen.
 func blockers(stopping bool, m Memory, f Facts) string {
-	if !stopping || len(m.Senders) == 0 {
+	r, _ := record(f)
+	if !stopping || len(m.Senders) == 0 || f.Nodes[r.Leader].Value.Stopped {
 		return ""
 	}
 	names := make([]string, 0, len(m.Senders))

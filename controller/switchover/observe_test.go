@@ -38,6 +38,12 @@ func TestBlockers(t *testing.T) {
 	if strings.Contains(d.Text, "walsender 1") {
 		t.Error("one that moves is named: " + d.Text)
 	}
+	// Once nobody listens there any more it has stopped, and is kept from nothing.
+	gone := f
+	gone.Nodes = map[string]plan.Fact[Node]{"a": {Err: "connection refused", At: f.Now, Value: Node{Stopped: true}}}
+	if d, _ := Next(p, m, gone); strings.Contains(d.Text, "walsender") {
+		t.Error("it has stopped: " + d.Text)
+	}
 	// A run after this one knows it from the record.
 	resumed, _ := Next(p, Memory{ID: "next", Begun: begun}, f)
 	want(t, resumed, "handover", Wait, says)

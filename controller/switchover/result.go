@@ -95,7 +95,7 @@ func result(o Outcome, text, hint string, p Policy, m Memory, f Facts) Result {
 	}
 	res.Gate = append(res.Gate, r.since(f.Gate)...)
 	if m.led == "" {
-		res.blocked(m)
+		res.blocked(m, f)
 		return res
 	}
 	res.Leader = m.led
@@ -119,14 +119,15 @@ func result(o Outcome, text, hint string, p Policy, m Memory, f Facts) Result {
 		old.Text = c.text
 	}
 	if old.Role == "unknown" {
-		res.blocked(m)
+		res.blocked(m, f)
 	}
 	res.OldPrimary = cluster.Some(old)
 	return res
 }
 
-func (r *Result) blocked(m Memory) {
-	if len(m.Senders) > 0 {
+// blocked tells who keeps the old primary from stopping, as long as it has not.
+func (r *Result) blocked(m Memory, f Facts) {
+	if old := f.Nodes[r.From]; len(m.Senders) > 0 && !old.OK() && !old.Value.Stopped {
 		r.Walsenders, r.AskedLast = append(r.Walsenders, m.Senders...), cluster.Some(m.SendersAt)
 		if r.Outcome == OutcomeRunning {
 			r.Hint = fmt.Sprintf("have the consumer of walsender %d end, or end that process on the machine of %s; then %s", m.Senders[0].PID, r.From, r.Hint)

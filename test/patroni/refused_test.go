@@ -12,6 +12,7 @@ import (
 
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/switchover"
+	"github.com/slotkeeper/slotkeeper/test/harness"
 )
 
 // A candidate that its own gate refuses is a result of its own: another one leads,
@@ -120,12 +121,11 @@ func TestC37BadCandidates(t *testing.T) {
 	s.in(func(ctx context.Context) error { return s.p.Pause(ctx, true) })
 	refused("Patroni is paused", "--to", async.Name())
 	s.in(func(ctx context.Context) error { return s.p.Pause(ctx, false) })
+	config := s.Daemon.Config()
 	s.StopDaemon()
-	d, err := s.Lab.StartDaemon(lab.DaemonOptions{Binary: "/bin/false", Patroni: s.p, Name: "other", More: "slots: {include: [{name: nothing}]}\n"})
-	s.OK(err)
-	s.Daemon = d
-	if doc := s.document(s.Slotkeeper("switchover", "--yes", "-o", "json")); doc.Outcome != switchover.OutcomeUnknown || doc.Outcome.ExitCode() != 4 {
-		t.Errorf("with no controller: %+v", doc)
+	r := harness.Command(t, s.Ctx, "switchover", "--yes", "-o", "json", "--config", config)
+	if doc := s.document(r); doc.Outcome != switchover.OutcomeUnknown || r.Code != 4 || !strings.Contains(doc.Message, "no controller leads") {
+		t.Errorf("with no controller: %+v", r)
 	}
 	if s.requests() != 0 || s.leader() != from {
 		t.Errorf("Patroni was asked %d times, %s leads", s.requests(), s.leader().Name())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/switchover"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -55,7 +56,13 @@ func (s *scene) forgotten() {
 func TestSwitchoverUnderALiveConsumer(t *testing.T) {
 	t.Parallel()
 	s := begin(t, map[string]any{"ignore_slots": covering()})
-	s.Logical(s.leader().Node(), "idle")
+	major, err := lab.PatroniMajor(s.p.Version())
+	s.OK(err)
+	if major >= 17 { // with the failover flag
+		s.Exec(s.leader().Node(), "SELECT pg_create_logical_replication_slot('idle', 'test_decoding', false, false, true)")
+	} else {
+		s.Logical(s.leader().Node(), "idle")
+	}
 	s.run()
 	s.safe("cdc", "idle")
 	life := s.live()
@@ -76,12 +83,20 @@ func TestSwitchoverUnderALiveConsumer(t *testing.T) {
 	to := s.p.Others(from)[1]
 	doc := s.switchover(0, switchover.OutcomeDone, "--yes", "--to", to.Name())
 	s.done(doc, from.Name(), to.Name())
+	flagged := func() {
+		t.Helper()
+		if major >= 17 && s.Text(s.leader().Node(), "SELECT failover FROM pg_replication_slots WHERE slot_name = 'idle'") != "true" {
+			t.Error("the failover flag is not set again")
+		}
+	}
+	flagged()
 	s.goesOn(life)
 	doc = s.switchover(0, switchover.OutcomeDone, "--yes")
 	if doc.From != to.Name() || doc.Resumed {
 		t.Errorf("%+v", doc)
 	}
 	s.done(doc, to.Name(), doc.To)
+	flagged()
 	s.goesOn(life)
 	if n := s.requests(); n != 2 {
 		t.Errorf("Patroni was asked %d times", n)
@@ -102,7 +117,7 @@ func (s *scene) done(doc switchover.Result, from, to string) {
 		s.T.Error("no slot was looked at")
 	}
 	for _, slot := range doc.Slots {
-		if !slot.Usable || !slot.Duplicates.OK || !slot.Consumer.OK || !slot.Mirror.OK {
+		if !slot.Usable || slot.FailoverPending || !slot.Duplicates.OK || !slot.Consumer.OK || !slot.Mirror.OK {
 			s.T.Errorf("%+v", slot)
 		}
 	}
