@@ -190,7 +190,15 @@ func TestC33GateSomebodyIsAlwaysPromoted(t *testing.T) {
 		for _, m := range s.p.Others(s.leader()) {
 			s.obstruct(m)
 		}
-		s.told(plan.CondNoSafeCandidate, "")
+		s.until("the condition to name what is lost", func() (bool, string) {
+			doc, _ := s.Status()
+			for _, f := range doc.Conditions {
+				if f.Code == plan.CondNoSafeCandidate {
+					return strings.Count(f.Message, "would lose cdc (not_ours)") == 2, f.Message
+				}
+			}
+			return false, "it does not stand"
+		})
 	}
 	over := func(f failover) {
 		for _, m := range s.p.Others(f.dead) {
