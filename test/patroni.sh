@@ -21,7 +21,7 @@ major_of() {
 
 # What would break for everybody: the leader's death with the gate asked, rules and
 # restarts, a planned promotion, and the page that tells how to install.
-short='^Test(GateTheSafeStandbyIsPromoted|D12.*|SwitchoverUnderALiveConsumer|Page.*|Samples.*)$'
+short='^Test(GateTheSafeStandbyIsPromoted|SwitchoverUnderALiveConsumer|Page.*|Samples.*)$'
 
 versions=${VERSIONS:-3.0 4.0 4.1}
 arguments=(-timeout 30m)
