@@ -66,4 +66,23 @@ func TestForgetfulLeaderBelievesItsMirrors(t *testing.T) {
 	if !w.has(CondPrimaryBehindMirror) {
 		t.Errorf("conditions %v", w.conditions)
 	}
+	if n := w.memory.Slots["app"]; n.HighestF != 0x31000 || n.Before != 0 || len(w.memory.Kept["app"]) != 0 {
+		t.Errorf("the slot was at %s at most, before this timeline at %s; %d reads are kept", n.HighestF, n.Before, len(w.memory.Kept["app"]))
+	}
+}
+
+// The same where the mirrors were last moved on an earlier timeline: what the slot
+// was there does not hold it back on this one.
+func TestForgetfulLeaderAndMirrorsOfAnEarlierTimeline(t *testing.T) {
+	w := settled(t)
+	w.catchUp("app")
+	w.replayAll()
+	w.turn()
+	app(w, "a").Confirmed = cluster.Some(cluster.LSN(0x30f00))
+	app(w, "b").Marker.Timeline, app(w, "c").Marker.Timeline = 0, 0
+	w.memory = Memory{Epoch: 11, Store: store}
+	w.turn()
+	if n := w.memory.Slots["app"]; n.HighestF != 0x30f00 || n.Before != 0x31000 || len(w.memory.Kept["app"]) != 1 {
+		t.Errorf("the slot was at %s at most, before this timeline at %s; %d reads are kept", n.HighestF, n.Before, len(w.memory.Kept["app"]))
+	}
 }

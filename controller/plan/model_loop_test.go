@@ -43,10 +43,12 @@ func (w *world) observe() Observation {
 			continue
 		}
 		if !s.up {
-			o.Nodes[name] = Fact[NodeRead]{At: w.now, Err: "connection refused", Reason: ReasonUnreachable}
+			// As the loop gives it: what was read last, with its time, beside the error.
+			o.Nodes[name] = Fact[NodeRead]{At: s.last.At, Value: s.last.Value, Err: "connection refused", Reason: ReasonUnreachable}
 			continue
 		}
-		o.Nodes[name] = Fact[NodeRead]{At: w.now, Value: s.read()}
+		s.last = Fact[NodeRead]{At: w.now, Value: s.read()}
+		o.Nodes[name] = s.last
 	}
 	if at := FindPrimary(o, w.memory); at != "" {
 		want := WantSnapshots(w.policy, w.memory, o.Nodes[at].Value.Slots)

@@ -85,6 +85,7 @@ type server struct {
 	vacuums    []vacuum // of its branch, in WAL order
 	files      map[cluster.LSN]bool
 	later      map[cluster.LSN]cluster.LSN // per restart_lsn: a file after it that proves it
+	last       Fact[NodeRead]              // what was read of it last
 }
 
 type vacuum struct {

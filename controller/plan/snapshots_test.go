@@ -117,3 +117,35 @@ func TestWalksAreAskedForAgain(t *testing.T) {
 		}
 	}
 }
+
+// For a slot that the server's own workers keep on every standby nothing is read
+// from the primary; for one that any standby has from us it is.
+func TestNothingIsReadForWhatTheServerKeepsEverywhere(t *testing.T) {
+	p := Policy{Include: []Match{{Name: "*"}}, Interval: time.Second}
+	for _, tc := range []struct {
+		name     string
+		failover bool
+		workers  []string
+		asked    bool
+	}{
+		{"no worker", true, nil, true},
+		{"a worker on one of two", true, []string{"b"}, true},
+		{"a worker on each", true, []string{"b", "c"}, false},
+		{"a worker on the primary only", true, []string{"a"}, true},
+		{"workers, and no flag", false, []string{"b", "c"}, true},
+	} {
+		m := Memory{Primary: "a", Standbys: map[string]NodeNote{"a": {}, "b": {}, "c": {}}}
+		for _, name := range tc.workers {
+			m.Standbys[name] = NodeNote{SyncSlots: true}
+		}
+		slots := []cluster.Slot{{Name: "app", Kind: cluster.Logical, Failover: tc.failover,
+			Restart: cluster.Some(cluster.LSN(0x100)), Confirmed: cluster.Some(cluster.LSN(0x200)), CatalogXmin: cluster.Some(cluster.XID(700))}}
+		if files, walks := WantSnapshots(p, m, slots), WantWalks(epochZero, p, m, slots, nil); (len(files) == 1) != tc.asked || (len(walks) == 1) != tc.asked {
+			t.Errorf("%s: files %v, walks %v", tc.name, files, walks)
+		}
+	}
+	alone := Memory{Primary: "a", Standbys: map[string]NodeNote{"a": {SyncSlots: true}}}
+	if alone.serverAlone(cluster.Slot{Failover: true}) {
+		t.Error("without a standby no worker keeps anything")
+	}
+}
