@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -38,27 +39,36 @@ func TestAFailingCycleIsNoSignOfLife(t *testing.T) {
 	})
 }
 
-// While another leads each look at the ledger is one.
+// While another leads each look at the ledger is one, and where none can each try to.
 func TestAFollowerLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
-		var leading, waits atomic.Int32
-		s.c.deps.Alive = func(leads bool) {
-			if leads {
-				leading.Add(1)
-			} else {
-				waits.Add(1)
-			}
-		}
-		s.c.deps.Elector = waiting{}
-		go func() { _ = s.c.Run(t.Context()) }()
-		time.Sleep(900 * time.Millisecond)
-		if waits.Load() != 0 {
-			t.Error("it is taken for one that waits before it could lead")
-		}
-		time.Sleep(5 * time.Second)
-		if waits.Load() < 4 || leading.Load() != 0 {
-			t.Errorf("%d signs as one that waits, %d as a leader", waits.Load(), leading.Load())
-		}
-	})
+	for name, elect := range map[string]Elector{"another leads": waiting{}, "none can": barred{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				var leading, waits atomic.Int32
+				s.c.deps.Alive = func(leads bool) {
+					if leads {
+						leading.Add(1)
+					} else {
+						waits.Add(1)
+					}
+				}
+				s.c.deps.Elector = elect
+				go func() { _ = s.c.Run(t.Context()) }()
+				time.Sleep(900 * time.Millisecond)
+				if waits.Load() != 0 {
+					t.Error("it is taken for one that waits before it could lead")
+				}
+				time.Sleep(5 * time.Second)
+				if waits.Load() < 4 || leading.Load() != 0 {
+					t.Errorf("%d signs as one that waits, %d as a leader", waits.Load(), leading.Load())
+				}
+			})
+		})
+	}
 }
+
+// barred is an elector whom etcd refuses at once.
+type barred struct{ waiting }
+
+func (barred) Campaign(context.Context) (Term, error) { return nil, errors.New("connection refused") }

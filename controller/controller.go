@@ -107,6 +107,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			if !wait(ctx, c.cfg.Interval) {
 				break
 			}
+			c.deps.Alive(false)
 			continue
 		}
 		c.lead(ctx, term)
