@@ -22,7 +22,7 @@ func waitTold(s *harness.Scene, socket *harness.Notified, what string, times int
 }
 
 // systemd is told that the daemon is ready after its first complete cycle, the
-// watchdog is fed as cycles go on, and is given the time that a healthy loop may
+// watchdog is fed as cycles go on, or while etcd is silent, and is given the time that a healthy loop may
 // take; the end is told of as well. A second controller is ready once it waits.
 func TestSystemdIsTold(t *testing.T) {
 	t.Parallel()
@@ -42,6 +42,11 @@ func TestSystemdIsTold(t *testing.T) {
 		t.Errorf("it is ready before its first complete cycle: %+v", doc)
 	}
 	waitTold(s, leads, "WATCHDOG=1", 3)
+	s.OK(etcd.Members()[0].Freeze()) // no reason for the watchdog to bite
+	waitTold(s, leads, "STATUS=waits to lead", 1)
+	waitTold(s, leads, "WATCHDOG=1", leads.Count("WATCHDOG=1")+2)
+	s.OK(etcd.Members()[0].Thaw())
+	waitTold(s, leads, "STATUS=leads", 2)
 
 	second := s.RunWith(lab.DaemonOptions{Name: "second", Etcd: etcd.Section(nil), Env: waits.Env(time.Minute)})
 	waitTold(s, waits, "READY=1", 1)
@@ -50,7 +55,7 @@ func TestSystemdIsTold(t *testing.T) {
 	s.OK(d.Stop(s.Ctx))
 
 	for who, want := range map[*harness.Notified][]string{
-		leads: {"WATCHDOG_USEC=18000000", "STATUS=waiting for etcd", "STATUS=leads", "READY=1", "WATCHDOG=1", "STOPPING=1"},
+		leads: {"WATCHDOG_USEC=18000000", "STATUS=waiting for etcd", "STATUS=leads", "READY=1", "WATCHDOG=1", "STATUS=waits to lead", "STOPPING=1"},
 		waits: {"STATUS=waits to lead", "READY=1", "WATCHDOG=1", "STOPPING=1"},
 	} {
 		said := who.All()
