@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"syscall"
@@ -140,7 +141,7 @@ func (l *lookout) readEtcd(ctx context.Context) error {
 	case text != nil:
 		r, perr := switchover.ParseRecord(text)
 		if record.Value = cluster.Some(r); perr != nil {
-			record.Err = perr.Error()
+			record.Err = fmt.Sprintf("%v; \"etcdctl del %s/%s/switchover\" takes it away", perr, l.config.Etcd.Prefix, l.config.Scope)
 		}
 	}
 	l.mu.Lock()

@@ -125,3 +125,8 @@ func (k Keys) member(name string) (Member, bool) {
 	}
 	return Member{}, false
 }
+
+func (k Keys) has(name string) bool {
+	_, ok := k.member(name)
+	return ok
+}

@@ -25,6 +25,11 @@ func handedOver(p Policy, m Memory, f Facts) check {
 		return waiting("nobody leads%s", afterGate(r, f))
 	case !server.OK():
 		return waiting("%s has the leader key, and its server does not answer: %s%s", leader, server.Err, blockers(leader == r.Leader, m, f))
+	case n.SystemID != r.SystemID:
+		c := ending(OutcomeNotDone, "run it again for a new one", "the switchover from %s to %s was of system %s, and %s is system %s: this is another cluster by now",
+			r.Leader, r.Candidate, r.SystemID, leader, n.SystemID)
+		c.drop = true
+		return c
 	case n.InRecovery:
 		return waiting("%s has the leader key, and is not promoted yet%s", leader, afterGate(r, f))
 	case n.Timeline > r.Timeline:

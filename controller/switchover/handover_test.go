@@ -117,6 +117,14 @@ func TestHandover(t *testing.T) {
 	}
 }
 
+// A record that outlived its cluster is not waited for.
+func TestAnotherCluster(t *testing.T) {
+	p, m, f := underway("killed")
+	f.node("a", func(n *Node) { n.Node.SystemID, n.Node.Timeline = 8, 5 })
+	d, _ := Next(p, m, f)
+	wantEnd(t, d, OutcomeNotDone, true, "another cluster by now")
+}
+
 // A request is only known not to have happened when Patroni has dropped it, or has
 // not taken it up for as long as it could.
 func TestNotDone(t *testing.T) {

@@ -83,8 +83,16 @@ func TestOldPrimary(t *testing.T) {
 			}
 		})
 	}
-	// A flag that cannot be set while the consumer is connected is told of, and not waited for.
+	// One that is no member any more does not stand in the way of the next switchover.
 	p, m, f := underway("another")
+	f.led("b", 2)
+	f.silent("a", "no route to host")
+	f.Keys.Value.Members = f.Keys.Value.Members[1:]
+	f.Verified = known([]Found{{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))}})
+	d, _ := after(t, p, m, f, 2*time.Hour)
+	wantEnd(t, d, OutcomeRunning, true, "not waited for any more")
+	// A flag that cannot be set while the consumer is connected is told of, and not waited for.
+	p, m, f = underway("another")
 	f.led("b", 2)
 	f.node("b", func(n *Node) { n.Slots[0].ActivePID = 9 })
 	f.Nodes["a"] = known(replica(2, 6000, slot("cdc", 4000)))
@@ -92,7 +100,7 @@ func TestOldPrimary(t *testing.T) {
 	f.Status.Value.ObservedAt = begun.Add(time.Second)
 	f.Record.Value.V.Slots[0].Failover = true
 	f.Verified = known([]Found{{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))}})
-	d, _ := Next(p, m, f)
+	d, _ = Next(p, m, f)
 	wantEnd(t, d, OutcomeDone, true, "taken over")
 	if !d.Result.Slots[0].FailoverPending {
 		t.Error("it is not told")

@@ -145,6 +145,10 @@ func late(d Decision, c check, p Policy, m Memory, f Facts) Decision {
 	if _, ours := record(f); !ours {
 		outcome, hint = OutcomeNotCaughtUp, "nothing was asked of Patroni; a longer --timeout waits longer"
 	}
+	if r, _ := record(f); d.Step == "old_primary" && f.Keys.OK() && !f.Keys.Value.has(r.Leader) {
+		// It may never come back, and must not stand in the way of the next switchover.
+		d.Drop, hint = true, r.Leader+" is no member of Patroni's at present: it is not waited for any more"
+	}
 	text := fmt.Sprintf("not ended after %s: %s", p.Timeout, c.text)
 	if outcome == OutcomeRunning {
 		text = fmt.Sprintf("still running after %s: %s", p.Timeout, c.text)
