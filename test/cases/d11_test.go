@@ -19,6 +19,7 @@ import (
 // D11: an etcd with a quota of 32 MB keeps Patroni's leader key as well as the
 // ledger of many slots that move all the time.
 func TestD11LedgerBesidePatronisLeaderKey(t *testing.T) {
+	t.Parallel()
 	const slots = 12
 	s := harness.New(t, harness.Options{Lasts: 8 * time.Minute, Settings: map[string]string{"max_replication_slots": "40"}})
 	e := s.Etcd(lab.EtcdOptions{Quota: 32 << 20})
