@@ -168,13 +168,17 @@ look_and_lower(HoldCall *call)
 	TransactionId current = MyReplicationSlot->data.catalog_xmin;
 	TransactionId oldest = compat_oldest_xid();
 	bool	   *known = palloc0(sizeof(bool) * (call->nwants + 1));
-	bool	   *future = palloc0(sizeof(bool) * (call->nwants + 1));
+	bool	   *sane = palloc0(sizeof(bool) * (call->nwants + 1));
 
+	/*
+	 * Ids are in order only within half of all: one that is before the oldest may
+	 * be after the hold, and would come between wants that it is not between.
+	 */
 	for (int i = 0; i < call->nwants; i++)
 	{
-		future[i] = is_in_future(call, &call->wants[i]);
+		sane[i] = !is_in_future(call, &call->wants[i]) &&
+			!TransactionIdPrecedes(call->wants[i].catalog_xmin, oldest);
 		known[i] = call->wants[i].has_slot &&
-			!TransactionIdPrecedes(call->wants[i].catalog_xmin, oldest) &&
 			(call->in_recovery || is_incarnation(&call->wants[i]));
 	}
 
@@ -183,7 +187,7 @@ look_and_lower(HoldCall *call)
 	{
 		Want	   *want = &call->wants[i];
 
-		call->satisfied[i] = !future[i] &&
+		call->satisfied[i] = sane[i] &&
 			(xid_not_after(call->pinned, want->catalog_xmin) ||
 			 (known[i] && (call->in_recovery || witnessed(want))));
 		if (call->satisfied[i])

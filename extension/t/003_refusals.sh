@@ -123,3 +123,12 @@ churn
 is "it is lost" "$(q b "SELECT invalidated FROM slotkeeper.slots() WHERE name = 's5'")" wal_removed
 is "and goes: it would never decode" "$(apply b "$(changes a s5)")" "s5|wal_missing"
 is "an unproven slot does not exist" "$(q b "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 's5'")" 0
+
+# --- transaction ids are in order only within half of all: one that is before the oldest of all and
+# after the hold would come between two that are next to each other
+x=$(q b "SELECT catalog_xmin FROM pg_replication_slots WHERE slot_name = 'slotkeeper_hold'")
+wanted=$(q a "SELECT quote_literal(array_agg((x::text::xid, 'w' || n, incarnation)::slotkeeper.want ORDER BY n)::text) || '::slotkeeper.want[]'
+	FROM slotkeeper.slots(), unnest(ARRAY[$((x - 2)), $(((x - 1 + 2147483648) % 4294967296)), $x]) WITH ORDINALITY u(x, n) WHERE name = 's5'")
+is "it stands alone" "$(hold b 3 "$wanted")" "w1|held
+w2|not_pinned
+w3|held"
