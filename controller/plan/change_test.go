@@ -33,3 +33,20 @@ func TestUnprovableSlotIsNotWalkedInEachCycle(t *testing.T) {
 	w.turn()
 	w.mustBe(t, "more", "b", Safe, "")
 }
+
+// What mends a mirror and is refused is tried again once per interval, not in each cycle.
+func TestRefusedMendingIsNotTriedInEachCycle(t *testing.T) {
+	w := settled(t)
+	app(w, "b").Snapshot = cluster.SnapshotAbsent
+	w.answer = map[string]cluster.Outcome{"b": {Code: cluster.CodeBadSnapshot, Detail: "its checksum is wrong"}}
+	tries := 0
+	for range 40 { // 800 ms
+		w.turn()
+		if kinds(w.plan)["apply/b"] || kinds(w.plan)["apply/b/held"] {
+			tries++
+		}
+	}
+	if tries != 1 {
+		t.Errorf("%d tries within an interval", tries)
+	}
+}

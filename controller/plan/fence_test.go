@@ -74,3 +74,16 @@ func TestAFenceThatThisLeadershipHasRaisedIsRaised(t *testing.T) {
 		})
 	}
 }
+
+func TestNothingIsProposedForANodeThatRefuses(t *testing.T) {
+	w := settled(t)
+	w.catchUp("app")
+	w.replayAll()
+	w.servers["b"].node.Fence.V.Store = "store-2"
+	w.turn()
+	for _, pr := range w.plan.pairs {
+		if pr.send != (pr.node == "c") {
+			t.Errorf("a change for %s: %t", pr.node, pr.send)
+		}
+	}
+}

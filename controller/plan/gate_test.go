@@ -144,3 +144,16 @@ func TestGateInAWayThatIsNotKnownIsLeftAlone(t *testing.T) {
 		t.Errorf("it says %v", stalls(w))
 	}
 }
+
+// A walsender that still sends what is old does not count: its standby would hold
+// all consumers back.
+func TestGateWaitsUntilAStandbyStreams(t *testing.T) {
+	w := gateWorld(t)
+	w.policy.ManageStandbySlots = true
+	streaming(w, "slot_b", "slot_c")
+	w.servers["a"].walsenders[1].State = "catchup"
+	w.turn()
+	if got := w.servers["a"].node.SynchronizedStandbySlots; !sameNames(got, []string{"slot_b"}) {
+		t.Errorf("the list is %v", got)
+	}
+}

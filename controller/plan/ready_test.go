@@ -63,3 +63,22 @@ func TestOneRefusedWantStopsOnlyItsSlot(t *testing.T) {
 	w.turns(2)
 	w.mustBe(t, "more", "b", Safe, "")
 }
+
+// A refused slot is taken out of what needs its hold, and of nothing else.
+func TestOnlyChangesAndStampsArePruned(t *testing.T) {
+	done := map[string]StepOutcome{"lower/b": {StepID: "lower/b", Outcomes: []cluster.Outcome{{Name: "app", Code: cluster.CodeNotPinned}, {Name: "more", Code: cluster.CodeHeld}}}}
+	for kind, want := range map[StepKind]string{StepApply: "more", StepStamp: "more", StepDrop: "app more", StepMark: "app more"} {
+		s := Step{ID: "x", Kind: kind, Needs: []string{"lower/b"}, Names: []string{"app", "more"}}
+		if kind == StepApply {
+			s.Names, s.Changes = nil, []cluster.Change{{Name: "app"}, {Name: "more"}}
+		}
+		ready, why := Ready(s, done)
+		left := ready.Names
+		for _, ch := range ready.Changes {
+			left = append(left, ch.Name)
+		}
+		if got := strings.Join(left, " "); got != want || why != "" {
+			t.Errorf("%s: %q is left, %q", kind, got, why)
+		}
+	}
+}

@@ -93,6 +93,12 @@ var conditionSituations = []situation{
 		w.turn()
 		w.now = w.now.Add(orphanAfter)
 	}},
+	{name: "one that nobody names and somebody uses", do: func(w *world) {
+		w.servers["a"].slots["archive"] = physical("archive")
+		w.servers["a"].slots["archive"].ActivePID = 300
+		w.turn()
+		w.now = w.now.Add(orphanAfter)
+	}},
 	{name: "the same, while a member is away that was never read", do: func(w *world) {
 		w.servers["a"].slots["gone"] = physical("gone")
 		w.servers["d"] = newServer(true, w.nextXID)

@@ -61,6 +61,14 @@ var situations = []situation{
 	{name: "the primary is gone", do: func(w *world) { w.servers["a"].up = false }},
 	{name: "the primary and the mirror are gone", do: func(w *world) { w.servers["a"].up = false; delete(w.servers["b"].slots, "app") }},
 
+	{name: "the primary is gone, and another cluster's server answers for the standby", do: func(w *world) {
+		w.servers["a"].up, w.servers["b"].node.SystemID = false, 99
+	}},
+	{name: "the primary is gone, and the standby has no extension", do: func(w *world) {
+		w.servers["a"].up = false
+		fact(ReasonExtensionUnavailable, "there is no extension slotkeeper in database postgres")(w)
+	}},
+
 	{name: "no extension", do: fact(ReasonExtensionUnavailable, "there is no extension slotkeeper in database postgres")},
 	{name: "another server behind the address", do: fact(ReasonWrongEndpoint, "pgbouncer answers")},
 	{name: "another cluster", do: func(w *world) { w.servers["b"].node.SystemID = 99 }},

@@ -59,3 +59,22 @@ func TestWaitingForReplayWakesSoonThenLessOften(t *testing.T) {
 		t.Errorf("wake %s after two seconds", w.plan.Wake)
 	}
 }
+
+// What a plan makes or drops is reason enough for another look.
+func TestAgainAfterWhatIsMadeAndDropped(t *testing.T) {
+	w := settled(t)
+	delete(w.servers["b"].slots, "app")
+	w.turn()
+	if !kinds(w.plan)["apply/b/held"] && !kinds(w.plan)["apply/b"] || !w.plan.Again {
+		t.Errorf("again %t after %s", w.plan.Again, describe(w.plan))
+	}
+	w.turns(3)
+	if w.plan.Again {
+		t.Error("again, though nothing is left to do")
+	}
+	delete(w.servers["a"].slots, "app")
+	w.turns(2)
+	if !kinds(w.plan)["drop/b"] || !w.plan.Again {
+		t.Errorf("again %t after %s", w.plan.Again, describe(w.plan))
+	}
+}
