@@ -64,7 +64,9 @@ func (m *PatroniMember) settings() map[string]any {
 		s["tags"] = merge(object(s["tags"]), tags)
 	}
 	boot := object(s["bootstrap"])
-	s["bootstrap"] = merge(boot, map[string]any{"dcs": m.dynamic(object(boot["dcs"])), "initdb": append(list(boot["initdb"]), "no-sync")})
+	boot["dcs"] = m.dynamic(object(boot["dcs"])) // in its place: what was taken out must stay out
+	boot["initdb"] = append(list(boot["initdb"]), "no-sync")
+	s["bootstrap"] = boot
 	server := object(s["postgresql"])
 	server["pg_hba"] = m.access(list(server["pg_hba"]))
 	m.gated(server)

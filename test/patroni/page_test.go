@@ -107,6 +107,9 @@ func existing(t *testing.T) *site {
 	}, func(o *lab.PatroniOptions) {
 		o.Gate, o.Trusted, o.Scope = "", "postgres", "shop"
 	})
+	if config, err := s.p.Key(s.Ctx, "config"); err != nil || strings.Contains(config, "ignore_slots") || !strings.Contains(config, "use_slots") {
+		t.Fatalf("the cluster is not as it is without slotkeeper: %v %s", err, config)
+	}
 	leader := s.leader().Node()
 	s.Exec(leader, "DROP EXTENSION slotkeeper")
 	s.Exec(leader, "DROP OWNED BY slotkeeper")
