@@ -218,6 +218,7 @@ func TestWhoLeadsAfterwards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, m, f := underway("me")
 			f.Request = Request{Made: true, Answered: true, Status: 200, Text: `Switched over to "c" instead of "b"`}
+			f.node("c", func(n *Node) { n.Slots = []cluster.Slot{slot("cdc", 3999)} })
 			_, m = Next(p, m, f)
 			f.Now = f.Now.Add(3 * time.Second)
 			verified(&f)
@@ -227,6 +228,12 @@ func TestWhoLeadsAfterwards(t *testing.T) {
 			r := d.Result
 			if r.Outcome.ExitCode() != c.code || !r.TimelineAfter.OK || r.TimelineAfter.V < 2 || r.Fork.V != 5100 || len(r.Slots) != 1 {
 				t.Errorf("exit code %d, %+v", r.Outcome.ExitCode(), r)
+			}
+			if usable := c.outcome != OutcomeSlotsLost; r.Slots[0].Usable != usable {
+				t.Errorf("%+v", r.Slots[0])
+			}
+			if at := r.Slots[0].Mirror; r.Leader == "c" && at.V != 3999 || r.Leader == "b" && at.V != 4000 || r.Leader == "a" && at.OK {
+				t.Errorf("the mirror of %s is at %v", r.Leader, at)
 			}
 			if r.Outage.V != 3 {
 				t.Errorf("without a primary for %v", r.Outage)

@@ -137,18 +137,30 @@ func (m Memory) lastOf(n Node, at time.Time) Memory {
 	return m
 }
 
-// mirrors notes where the candidate's mirrors are, as long as it is a standby.
+// mirrors notes where each standby's mirrors are, as long as it is one: any of them
+// may come to lead.
 func (m Memory) mirrors(f Facts) Memory {
-	fact := f.Nodes[m.Candidate]
-	if !fact.OK() || fact.Value.writable() {
-		return m
+	others := maps.Clone(m.others)
+	if others == nil {
+		others = map[string]map[string]cluster.Opt[cluster.Position]{}
 	}
+	for name, fact := range f.Nodes {
+		if !fact.OK() || fact.Value.writable() {
+			continue
+		}
+		others[name] = map[string]cluster.Opt[cluster.Position]{}
+		for _, slot := range fact.Value.Slots {
+			if at, ok := slot.Position(); ok {
+				others[name][slot.Name] = cluster.Some(at)
+			}
+		}
+	}
+	m.others = others
 	before := maps.Clone(m.Before)
-	for _, slot := range fact.Value.Slots {
-		b, ok := before[slot.Name]
-		if at, positioned := slot.Position(); ok && positioned {
-			b.Mirror = cluster.Some(at)
-			before[slot.Name] = b
+	for name, at := range others[m.Candidate] {
+		if b, ok := before[name]; ok {
+			b.Mirror = at
+			before[name] = b
 		}
 	}
 	m.Before = before

@@ -68,13 +68,21 @@ func judgeSlots(m Memory, f Facts) []SlotResult {
 		b := m.Before[found.Name]
 		s := SlotResult{
 			Name: found.Name, Database: b.Database, Plugin: b.Plugin, Usable: found.Usable, Problem: found.Problem,
-			Restart: found.Restart, Confirmed: found.Confirmed, Mirror: found.Confirmed, Consumer: b.Confirmed,
+			Restart: found.Restart, Confirmed: found.Confirmed, Consumer: b.Confirmed,
 		}
-		if b.Mirror.OK {
-			s.Mirror = cluster.Some(b.Mirror.V.Confirmed)
-			if found.There && (lsn(found.Confirmed) < b.Mirror.V.Confirmed || lsn(found.Restart) < b.Mirror.V.Restart) {
+		mirror := b.Mirror // on the candidate
+		switch m.led {
+		case r.Candidate:
+		case r.Leader: // it has its own slot
+			mirror = cluster.None[cluster.Position]()
+		default:
+			mirror = m.others[m.led][found.Name]
+		}
+		if mirror.OK {
+			s.Mirror = cluster.Some(mirror.V.Confirmed)
+			if found.There && (lsn(found.Confirmed) < mirror.V.Confirmed || lsn(found.Restart) < mirror.V.Restart) {
 				s.Usable = false
-				s.Problem = fmt.Sprintf("it is at %s, behind its mirror, which was at %s", lsn(found.Confirmed), b.Mirror.V.Confirmed)
+				s.Problem = fmt.Sprintf("it is at %s, behind its mirror, which was at %s", lsn(found.Confirmed), mirror.V.Confirmed)
 			}
 		}
 		// Nobody else moves a slot; and one that stands has its mirror where it is.

@@ -86,6 +86,7 @@ type Memory struct {
 	Candidate string
 	Why       string // it was chosen
 	Before    map[string]Before
+	others    map[string]map[string]cluster.Opt[cluster.Position] // per standby: its mirrors, as last seen
 	Senders   []Sender
 	SendersAt time.Time
 	moved     map[int32]mark // per walsender: since when its position stands
