@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -125,4 +126,34 @@ func TestSwitchoverKilledAtEachStep(t *testing.T) {
 		s.safe("cdc")
 	}
 	s.account(life)
+}
+
+// Two runs at the same time ask once between them, and both go on to the end.
+func TestTwoSwitchoversAtOnce(t *testing.T) {
+	t.Parallel()
+	s := begin(t, map[string]any{"ignore_slots": covering()})
+	s.run()
+	s.safe("cdc")
+	from := s.leader()
+	to := s.p.Others(from)[0].Name()
+	var both [2]harness.Result
+	var runs sync.WaitGroup
+	for i := range both {
+		runs.Go(func() { both[i] = s.Slotkeeper("switchover", "--yes", "--to", to, "-o", "json") })
+	}
+	runs.Wait()
+	done := 0
+	for _, r := range both {
+		switch doc := s.document(r); {
+		case r.Code == 0 && doc.Outcome == switchover.OutcomeDone:
+			done++
+			s.done(doc, from.Name(), to)
+		case r.Code == 3 && strings.Contains(doc.Message, "it is the leader already"): // it came when all was over
+		default:
+			t.Errorf("%+v", r)
+		}
+	}
+	if done == 0 || s.requests() != 1 {
+		t.Errorf("%d of 2 are done, Patroni was asked %d times", done, s.requests())
+	}
 }
