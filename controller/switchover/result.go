@@ -64,7 +64,7 @@ type Result struct {
 	TimelineAfter  cluster.Opt[cluster.Timeline] `json:"timeline_after"`
 	Fork           cluster.Opt[cluster.LSN]      `json:"fork_lsn"`
 	// Outage is from the last time that the old primary was seen to take writes to the
-	// first that the new one was; absent where no run has seen the one or the other.
+	// first that the new one was; absent where this run has not seen the latter.
 	Outage     cluster.Opt[float64]    `json:"seconds_without_primary"`
 	Patroni    cluster.Opt[Reply]      `json:"patroni"`
 	Gate       []Answer                `json:"gate"`
