@@ -50,3 +50,21 @@ func TestRefusedMendingIsNotTriedInEachCycle(t *testing.T) {
 		t.Errorf("%d tries within an interval", tries)
 	}
 }
+
+// What was refused is forgotten once the mirror is well: it says nothing of the next time.
+func TestRefusalIsForgottenWhenTheMirrorIsWell(t *testing.T) {
+	w := settled(t)
+	app(w, "b").Snapshot = cluster.SnapshotAbsent
+	w.answer = map[string]cluster.Outcome{"b": {Code: cluster.CodeBadSnapshot, Detail: "its checksum is wrong"}}
+	w.turn()
+	pair := Pair{Slot: "app", Standby: "b"}
+	if w.memory.Pairs[pair].Tried.Code != cluster.CodeBadSnapshot {
+		t.Fatalf("the scene is not set: %+v", w.memory.Pairs[pair])
+	}
+	app(w, "b").Snapshot = cluster.SnapshotValid
+	w.turn()
+	w.mustBe(t, "app", "b", Safe, "")
+	if tried := w.memory.Pairs[pair].Tried; !tried.At.IsZero() {
+		t.Errorf("it is remembered still: %+v", tried)
+	}
+}

@@ -1,6 +1,9 @@
 package plan
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+)
 
 func TestNewSlotIsSafeInTheFirstCycleThatReadsIt(t *testing.T) {
 	w := newWorld("b", "c")
@@ -22,5 +25,16 @@ func TestNewSlotIsSafeInTheFirstCycleThatReadsIt(t *testing.T) {
 	w.turn()
 	if len(w.plan.Steps) != 0 || w.plan.Again {
 		t.Fatalf("again %t, not quiet: %s", w.plan.Again, describe(w.plan))
+	}
+}
+
+func TestDefaultsOfAPolicy(t *testing.T) {
+	if got, want := (Policy{}).withDefaults(), (Policy{Interval: DefaultInterval, MaxHoldAge: DefaultMaxHoldAge, RaiseEvery: DefaultRaiseEvery,
+		StaleAfter: DefaultStaleAfter, LeaseTTL: DefaultLeaseTTL, MaxWalk: DefaultMaxWalk}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	own := Policy{Interval: 1, MaxHoldAge: 2, RaiseEvery: 3, StaleAfter: 4, LeaseTTL: 5, MaxWalk: 6}
+	if got := own.withDefaults(); !reflect.DeepEqual(got, own) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -53,3 +53,21 @@ func TestIdleWALHoldIsTouched(t *testing.T) {
 		t.Error("not touched at a third of the timeout")
 	}
 }
+
+// Only a WAL hold that was held counts as taken in hand.
+func TestWhatTouchesTheWALHold(t *testing.T) {
+	for _, tc := range []struct {
+		row  cluster.Outcome
+		want bool
+	}{
+		{cluster.Outcome{Name: cluster.WALHoldName, Code: cluster.CodeHeld}, true},
+		{cluster.Outcome{Name: cluster.WALHoldName, Code: cluster.CodeWALMissing}, false},
+		{cluster.Outcome{Name: cluster.HoldName, Code: cluster.CodeHeld}, false},
+	} {
+		s := &settling{now: epochZero, m: Memory{Standbys: map[string]NodeNote{"b": {}}}}
+		s.settleWALTouch(Step{Node: "b"}, StepOutcome{Outcomes: []cluster.Outcome{tc.row}})
+		if touched := !s.m.Standbys["b"].WALTouched.IsZero(); touched != tc.want {
+			t.Errorf("%s %s: touched %t", tc.row.Name, tc.row.Code, touched)
+		}
+	}
+}

@@ -43,3 +43,20 @@ func TestD17HoldDroppedAndRowsGone(t *testing.T) {
 	w.turn()
 	w.mustBe(t, "app", "b", Safe, "")
 }
+
+// A mirror that has moved under the hold that was made again has its generation by
+// that: it needs no stamp beside it.
+func TestD17MovedUnderTheNewHold(t *testing.T) {
+	w := settled(t)
+	p := app(w, "a")
+	w.write(0x1000)
+	w.confirm("app", p.Restart.V, w.primary().node.Insert.V, p.CatalogXmin.V)
+	w.replayAll()
+	delete(w.servers["a"].slots, cluster.HoldName)
+	w.refuse = steps(StepStamp)
+	w.turn()
+	w.mustBe(t, "app", "b", Safe, "")
+	if m := app(w, "b"); m.Confirmed != p.Confirmed || m.Marker.Generation != 2 {
+		t.Errorf("the mirror is %+v, its marker %+v", m, m.Marker)
+	}
+}

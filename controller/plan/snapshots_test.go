@@ -149,3 +149,19 @@ func TestNothingIsReadForWhatTheServerKeepsEverywhere(t *testing.T) {
 		t.Error("without a standby no worker keeps anything")
 	}
 }
+
+func TestWalkOfAnotherIncarnationSaysNothing(t *testing.T) {
+	p := Policy{Include: []Match{{Name: "*"}}, Interval: time.Second}
+	made := func(inode uint64) cluster.Incarnation {
+		return cluster.Incarnation{Inode: inode, Birth: cluster.Some(epochZero)}
+	}
+	s := cluster.Slot{Name: "app", Kind: cluster.Logical, Incarnation: made(2),
+		Restart: cluster.Some(cluster.LSN(0x100)), Confirmed: cluster.Some(cluster.LSN(0x200)), CatalogXmin: cluster.Some(cluster.XID(700))}
+	at, _ := s.Position()
+	for inode, asked := range map[uint64]bool{2: false, 3: true} {
+		m := Memory{Slots: map[string]SlotNote{"app": {Incarnation: made(inode), Walk: Walk{Position: at, At: epochZero}}}}
+		if want := WantWalks(epochZero, p, m, []cluster.Slot{s}, nil); (len(want) == 1) != asked {
+			t.Errorf("known by inode %d: %+v", inode, want)
+		}
+	}
+}
