@@ -83,7 +83,24 @@ func begin(t *testing.T, config map[string]any, more ...func(*lab.PatroniOptions
 	s.OK(lab.SetupRole(ctx, leader.Node()))
 	s.Exec(leader.Node(), "CREATE TABLE t (id int)")
 	s.Logical(leader.Node(), "cdc")
+	s.known()
 	return s
+}
+
+// known waits until each member's key says that its server runs: until then it is
+// no candidate to Patroni.
+func (s *scene) known() {
+	s.T.Helper()
+	s.until("the members' keys to say that they run", func() (bool, string) {
+		keys, err := s.p.Keys(s.Ctx)
+		s.OK(err)
+		for name, text := range keys {
+			if strings.HasPrefix(name, "members/") && !strings.Contains(text, `"state":"running"`) && !strings.Contains(text, `"state":"streaming"`) {
+				return false, name + ": " + text
+			}
+		}
+		return true, ""
+	})
 }
 
 // run starts the controller. It knows nothing of the members but Patroni's scope.
