@@ -13,6 +13,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // C01: a slot must never be made anew at "now" after a promotion. With a SAFE
 // mirror all rows that the consumer had not read arrive.
 func TestC01MirroredRowsArrive(t *testing.T) {
+	t.Parallel()
 	s := harness.Mirrored(t, harness.Options{Settings: harness.Still()})
 	s.Exec(s.A, "INSERT INTO t SELECT generate_series(1, 1000)")
 	s.OK(s.B.WaitCatchup(s.Ctx, s.A))

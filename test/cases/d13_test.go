@@ -45,6 +45,7 @@ func led(t *testing.T) *harness.Scene {
 
 // D13: two controllers, each with an embedded etcd of its own.
 func TestD13TwoEmbeddedEtcds(t *testing.T) {
+	t.Parallel()
 	s := led(t)
 	first, mirror := s.Daemon, s.Incarnation(s.B, "cdc")
 	s.RunWith(lab.DaemonOptions{Name: "other"})
@@ -67,6 +68,7 @@ func TestD13TwoEmbeddedEtcds(t *testing.T) {
 
 // D13: the data of the embedded etcd is gone.
 func TestD13WipedEtcd(t *testing.T) {
+	t.Parallel()
 	s := led(t)
 	mirror, store := s.Incarnation(s.B, "cdc"), s.Fence(s.A).Store
 	s.StopDaemon()
@@ -102,6 +104,7 @@ func wipe(s *harness.Scene) {
 // D13: the embedded etcd is restored from an older state, so that its epochs
 // begin again where others have been.
 func TestD13RestoredEtcd(t *testing.T) {
+	t.Parallel()
 	s := led(t)
 	s.StopDaemon()
 	saved := filepath.Join(t.TempDir(), "etcd")
