@@ -86,7 +86,8 @@ func (d *Deliveries) FirstRow(stream int) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func (d *Deliveries) has(id RowID) bool {
+// Has reports whether the transaction of a row was received.
+func (d *Deliveries) Has(id RowID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := len(d.all) - 1; i >= 0; i-- {
@@ -101,7 +102,7 @@ func (d *Deliveries) has(id RowID) bool {
 func (d *Deliveries) WaitRow(ctx context.Context, stream *Stream, id RowID) error {
 	what := fmt.Sprintf("row %s from slot %q", id, stream.consumer.Slot)
 	return poll(ctx, 5*time.Millisecond, what, func() (bool, error) {
-		if d.has(id) {
+		if d.Has(id) {
 			return true, nil
 		}
 		select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,14 +28,16 @@ type LoadOptions struct {
 	Nested      int           // writers with savepoints, rolled back and released
 	Long        int           // writers that keep a transaction open for 0.5 to 2 s
 	Changing    int           // writers that alter the table they write, and churn and vacuum catalogs
+	Prepared    int           // writers that commit in two phases
 	Messages    int           // writers of non-transactional logical messages; none on 13, whose pgoutput has no messages
 	Checkpoints time.Duration // mean distance of checkpoints; 0 leaves them to the server
 }
 
 // DefaultLoad is the load under which other ways of mirroring lost rows:
-// several long transactions always open, catalogs changing, checkpoints often.
+// several long transactions always open, some of two phases, catalogs changing,
+// checkpoints often.
 func DefaultLoad(seed uint64) LoadOptions {
-	return LoadOptions{Seed: seed, Short: 2, Nested: 1, Long: 3, Changing: 1, Messages: 1, Checkpoints: 700 * time.Millisecond}
+	return LoadOptions{Seed: seed, Short: 2, Nested: 1, Long: 3, Changing: 1, Prepared: 1, Messages: 1, Checkpoints: 700 * time.Millisecond}
 }
 
 // SetupLoad makes the load's tables and publication on a primary. Each row names
@@ -67,6 +70,8 @@ type Load struct {
 	failed  chan struct{} // closed at the first failure
 	number  atomic.Int64  // transactions of the sentinel writer
 
+	prepared []int32 // the writers that commit in two phases
+
 	mu           sync.Mutex
 	failure      error
 	acknowledged map[txID]int // rows per transaction whose commit the server acknowledged
@@ -92,6 +97,10 @@ func StartLoad(ctx context.Context, primary *Node, options LoadOptions) *Load {
 	add(options.Nested, nested)
 	add(options.Long, long)
 	add(options.Changing, changing)
+	for range options.Prepared {
+		l.prepared = append(l.prepared, id+1)
+		add(1, prepared)
+	}
 	if primary.cluster.decodesMessages() {
 		add(options.Messages, message)
 	}
@@ -159,6 +168,18 @@ func (l *Load) Messages() []Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]Message(nil), l.messages...)
+}
+
+// Prepared names the writers that commit in two phases.
+func (l *Load) Prepared() []int32 { return l.prepared }
+
+// Forked forgets the messages that ended with their server, because its timeline
+// went on from fork without them: those that had come to an end later. For a load
+// that outlives more than one failover; to be called before the new primary writes.
+func (l *Load) Forked(fork cluster.LSN) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.messages = slices.DeleteFunc(l.messages, func(m Message) bool { return m.End > fork })
 }
 
 func (l *Load) acknowledge(tx txID, rows int) {

@@ -85,7 +85,7 @@ func everyWriter(load *Load) bool {
 	for tx := range load.acknowledged {
 		rows[tx.writer] = true
 	}
-	return len(rows) == 7 && messages == load.target.Load().cluster.decodesMessages()
+	return len(rows) == 8 && messages == load.target.Load().cluster.decodesMessages()
 }
 
 func TestStreamEndsWithItsServer(t *testing.T) {

@@ -106,6 +106,7 @@ func (n *Node) baseSettings() map[string]string {
 		"hot_standby":                 "on",
 		"wal_log_hints":               "on", // pg_rewind wants it
 		"max_connections":             "60",
+		"max_prepared_transactions":   "10",
 		"shared_buffers":              "32MB",
 		"max_wal_size":                "256MB",
 		"min_wal_size":                "64MB",

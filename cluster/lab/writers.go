@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -40,7 +41,12 @@ func ignoreClosed(err error, conn *pgx.Conn) error {
 	return err
 }
 
-func (w *writer) insert(ctx context.Context, tx pgx.Tx, part int) error {
+// executor is a transaction, or a connection in the midst of one.
+type executor interface {
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+}
+
+func (w *writer) insert(ctx context.Context, tx executor, part int) error {
 	id := RowID{Writer: w.id, Tx: w.tx, Part: int32(part)}
 	_, err := tx.Exec(ctx, insertRow, id.Writer, id.Tx, id.Part, body(id, ""))
 	return err
