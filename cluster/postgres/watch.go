@@ -146,6 +146,9 @@ func (s *Session) park(c *connection, healthy bool) {
 	s.discard(c)
 }
 
+// WatchAnew ends Watch's connection, which is opened again when it is needed.
+func (s *Session) WatchAnew() { s.evict() }
+
 // evict ends Watch's connection, so that its place is free at once.
 func (s *Session) evict() {
 	s.mu.Lock()

@@ -96,7 +96,9 @@ func (n *node) Do(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
 	case plan.StepStamp:
 		return n.session.Stamp(ctx, s.Fence, s.Generation, s.Names)
 	case plan.StepApply:
-		return standby.Apply(ctx, n.session, s.Fence, s.Changes, s.MaxBytes)
+		return n.apply(ctx, s)
+	case plan.StepSessions:
+		return standby.EndSessions(ctx, n.session, s.Fence, s.Names)
 	case plan.StepDrop:
 		return n.session.Drop(ctx, s.Fence, s.Names)
 	case plan.StepFailover:
@@ -109,6 +111,19 @@ func (n *node) Do(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
 		})
 	}
 	return nil, fmt.Errorf("step %s: kind %q is not known", s.ID, s.Kind)
+}
+
+// apply makes and moves mirrors. The connection that waits for changes may be one
+// of the sessions that are too old for a new mirror.
+func (n *node) apply(ctx context.Context, s plan.Step) ([]cluster.Outcome, error) {
+	rows, err := standby.Apply(ctx, n.session, s.Fence, s.Changes, s.MaxBytes)
+	for _, row := range rows {
+		if row.Code == cluster.CodeOldSession {
+			n.session.WatchAnew()
+			break
+		}
+	}
+	return rows, err
 }
 
 // raise shows the fence to the node, in place of another one where the step says so.

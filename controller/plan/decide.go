@@ -82,6 +82,7 @@ func (c *cycle) steps() {
 	}
 	for _, name := range targets[1:] {
 		c.stampStep(name)
+		c.endSessions(name)
 		c.applySteps(name)
 		c.touchStep(name)
 	}

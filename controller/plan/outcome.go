@@ -10,7 +10,7 @@ import (
 func succeeded(code cluster.Code) bool {
 	switch code {
 	case cluster.CodeMade, cluster.CodeMoved, cluster.CodeUnchanged, cluster.CodeReplaced,
-		cluster.CodeHeld, cluster.CodeMarked, cluster.CodeDropped:
+		cluster.CodeHeld, cluster.CodeMarked, cluster.CodeDropped, cluster.CodeEnded:
 		return true
 	}
 	return false
@@ -28,6 +28,7 @@ var codeReasons = map[cluster.Code]struct {
 	cluster.CodeWALMissing:        {Pending, ReasonWALMissing, "the WAL that it needs is not there", "it heals when the slot's restart_lsn moves beyond what is missing"},
 	cluster.CodeBadSnapshot:       {Pending, ReasonBadSnapshot, "its snapshot file is not good", "the file is fetched again from the primary"},
 	cluster.CodeNoConsistentPoint: {Pending, ReasonNoConsistentPoint, "a decoder could not be proven to become consistent in time", "it heals when the slot's restart_lsn moves: let the transactions that are open end, and its consumer confirm"},
+	cluster.CodeOldSession:        {Pending, ReasonOldSession, "a session there is older than the hold", "end it, or let it connect anew"},
 	cluster.CodeNotOurs:           {Unsafe, ReasonNotOurs, "a slot of that name is there that slotkeeper did not make", "it is not touched; drop it if nobody needs it"},
 	cluster.CodeInUse:             {Unsafe, ReasonInUse, "somebody is using the slot there", "consumers belong on the primary; disconnect this one"},
 	cluster.CodeInvalidated:       {Lost, ReasonWALRemoved, "the server has invalidated the slot there", "it is dropped and made again"},

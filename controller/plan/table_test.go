@@ -189,7 +189,7 @@ func TestCodesHaveWhatIsPromised(t *testing.T) {
 		"wal_removed", "rows_removed", "wal_level_insufficient", "idle_timeout", "unreachable", "stale", "no_privilege", "extension_unavailable",
 		"wrong_endpoint", "timeline_mismatch", "not_ours", "in_use", "wal_level", "plugin_missing", "no_free_slot", "patroni_will_drop",
 		"two_phase_unsupported", "protection_gap", "hold_not_saved", "slot_missing", "consumer_ahead", "mirror_ahead", "fenced",
-		"new", "receive_lag", "replay_lag", "wal_missing", "bad_snapshot", "no_consistent_point", "database_gone", "busy", "primary_behind_mirror", "lag",
+		"new", "receive_lag", "replay_lag", "wal_missing", "bad_snapshot", "no_consistent_point", "old_session", "database_gone", "busy", "primary_behind_mirror", "lag",
 		"no_leader", "split_brain", "paused", "etcd_unreachable", "foreign_epoch", "no_safe_candidate", "restart_lsn_stuck", "hold_age",
 		"hold_missing", "feedback_off", "physical_slot_missing", "physical_slot_invalidated", "xmin_pinned", "orphan_physical_slot", "standby_gate_stalled",
 		"slot_inactive_after_failover", "slot_recreated", "mirror_replaced", "timeline_reset", "failover_flag_pending", "controller_absent",

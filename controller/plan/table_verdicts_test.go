@@ -115,6 +115,13 @@ var situations = []situation{
 	{name: "new, bad snapshot", fresh: true, do: answer(cluster.CodeBadSnapshot, "its checksum is wrong")},
 	{name: "new, not provable", fresh: true, do: answer(cluster.CodeNoConsistentPoint, "transaction 811 is running from 0/2FF00 on")},
 	{name: "new, not provable, next cycle", fresh: true, turns: 2, do: answer(cluster.CodeNoConsistentPoint, "transaction 811 is running from 0/2FF00 on")},
+	{name: "new, beside a session that is older than the hold", fresh: true, do: answer(cluster.CodeOldSession, "4711 (psql) is")},
+	{name: "new, beside a session of Patroni's that is older than the hold", fresh: true, do: func(w *world) {
+		w.manager, w.leader = &cluster.Manager{TTL: 20 * time.Second, UseSlots: true, Slots: cluster.SlotRules{Ignore: []cluster.SlotMatcher{{}}}}, "a"
+		answer(cluster.CodeOldSession, "4711 (Patroni heartbeat) is")(w)
+		w.turn()
+		w.now = w.now.Add(time.Second)
+	}},
 	{name: "new, database gone", fresh: true, do: answer(cluster.CodeDatabaseGone, "")},
 	{name: "new, interrupted", fresh: true, do: answer(cluster.CodeRetry, "canceling statement due to conflict with recovery")},
 	{name: "new, the call failed", fresh: true, do: func(w *world) { w.refuse = steps(StepApply) }},

@@ -106,6 +106,9 @@ const (
 	StepStamp StepKind = "stamp"
 	StepApply StepKind = "apply"
 	StepDrop  StepKind = "drop"
+	// StepSessions ends the idle sessions of the applications in Names that are
+	// older than the node's hold.
+	StepSessions StepKind = "sessions"
 	// StepFailover sets the failover flag of the slots in Names, by the
 	// replication command ALTER_REPLICATION_SLOT.
 	StepFailover StepKind = "failover"

@@ -49,6 +49,7 @@ const (
 	ReasonWALMissing        Reason = "wal_missing"
 	ReasonBadSnapshot       Reason = "bad_snapshot"
 	ReasonNoConsistentPoint Reason = "no_consistent_point"
+	ReasonOldSession        Reason = "old_session"
 	ReasonDatabaseGone      Reason = "database_gone"
 	ReasonBusy              Reason = "busy"
 )

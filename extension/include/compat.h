@@ -14,6 +14,7 @@
 #error "slotkeeper: this major of PostgreSQL is not supported; 13 to 19 are"
 #endif
 
+#include "access/heapam_xlog.h"
 #include "access/timeline.h"
 #include "access/transam.h"
 #include "access/xlog.h"
@@ -35,6 +36,8 @@
 #include "access/xlogrecovery.h"
 #endif
 #if PG_VERSION_NUM >= 140000
+#include "storage/procarray.h"
+#include "utils/backend_status.h"
 #include "utils/wait_event.h"
 #else
 #include "pgstat.h"
@@ -91,6 +94,82 @@ compat_materialize(FunctionCallInfo fcinfo)
 	rsinfo->setResult = tuplestore_begin_heap((rsinfo->allowedModes & SFRM_Materialize_Random) != 0,
 											  false, work_mem);
 	MemoryContextSwitchTo(old);
+#endif
+}
+
+/* --- records ----------------------------------------------------------------- */
+
+/* The database of the row, Invalid where all share it. */
+static inline Oid
+compat_new_cid_database(const xl_heap_new_cid *cid)
+{
+#if PG_VERSION_NUM >= 160000
+	return cid->target_locator.dbOid;
+#else
+	return cid->target_node.dbNode;
+#endif
+}
+
+/* --- what sessions remember -------------------------------------------------- */
+
+/*
+ * From 14 on a session remembers up to where rows are of no use to anybody, and
+ * does not take that back when a slot comes to need older ones (GlobalVisState in
+ * procarray.c). Up to 13 each snapshot brings it anew.
+ */
+typedef struct CompatSession
+{
+	int			pid;
+	TimestampTz start;
+	bool		idle;			/* and in no transaction */
+	const char *application;
+} CompatSession;
+
+/* Has this session look anew. */
+static inline void
+compat_forget_horizons(void)
+{
+#if PG_VERSION_NUM >= 140000
+	(void) GetOldestNonRemovableTransactionId(NULL);
+#endif
+}
+
+/* How many sessions there are to be asked for; none where none remembers. */
+static inline int
+compat_sessions(void)
+{
+#if PG_VERSION_NUM >= 140000
+	pgstat_clear_backend_activity_snapshot();
+	return pgstat_fetch_stat_numbackends();
+#else
+	return 0;
+#endif
+}
+
+/* The i-th, from 1 on; false where it is none that could read a catalog after a promotion. */
+static inline bool
+compat_session(int i, CompatSession *session)
+{
+#if PG_VERSION_NUM >= 140000
+#if PG_VERSION_NUM >= 160000
+	LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(i);
+#else
+	LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(i);
+#endif
+	const PgBackendStatus *status = local != NULL ? &local->backendStatus : NULL;
+
+	if (status == NULL || status->st_procpid == 0 || !OidIsValid(status->st_databaseid))
+		return false;
+	if (status->st_backendType != B_BACKEND && status->st_backendType != B_BG_WORKER &&
+		status->st_backendType != B_WAL_SENDER)
+		return false;
+	session->pid = status->st_procpid;
+	session->start = status->st_proc_start_timestamp;
+	session->idle = status->st_state == STATE_IDLE;
+	session->application = status->st_appname;
+	return true;
+#else
+	return false;
 #endif
 }
 

@@ -105,6 +105,9 @@ typedef struct Marker
 	Incarnation source;
 	char	   *way;			/* NULL where nothing was proven */
 	XLogRecPtr	witness;		/* of way later_file: the file's position; else Invalid */
+	TransactionId unheld_before;	/* of a hold on a standby; see sessions.c */
+	TimestampTz held_since;
+	XLogRecPtr	held_from;
 	Incarnation own;			/* of one that was read: the directory that it lies in */
 } Marker;
 
@@ -341,6 +344,9 @@ typedef struct HoldSeen
 	Incarnation own;
 	TransactionId catalog_xmin;
 	int64		generation;
+	TransactionId unheld_before;
+	TimestampTz held_since;
+	XLogRecPtr	held_from;
 } HoldSeen;
 
 /*
@@ -349,6 +355,23 @@ typedef struct HoldSeen
  * memory or the directory is not what seen says; zeroed, nothing has been seen.
  */
 extern bool hold_pins(const Fence *fence, TransactionId x, HoldSeen *seen, int64 *generation, char **why);
+
+/* --- sessions.c ------------------------------------------------------------ */
+
+/*
+ * Whether some session here may take rows away from what needs them from x on,
+ * once this standby is promoted; *which (palloc'd) names a few.
+ */
+extern bool sessions_endanger(const HoldSeen *hold, TransactionId x, char **which);
+
+/* --- outdated.c ------------------------------------------------------------ */
+
+/*
+ * Whether catalog rows that decoding from `from` may need, in this database, have
+ * died by WAL before `to`; true as well where more than max_bytes would have to be
+ * read, or where it is not there. *where is how far it looked.
+ */
+extern bool catalog_rows_died(XLogRecPtr from, XLogRecPtr to, Oid database, int64 max_bytes, XLogRecPtr *where);
 
 /* --- walhold.c ------------------------------------------------------------- */
 
@@ -363,6 +386,8 @@ typedef struct Seen
 	HoldSeen	hold;
 	NameData	plugin;			/* one that is here and may be used; "" for none */
 	XLogRecPtr	wal_from;		/* the WAL from here on was there a moment ago; Invalid for none */
+	Oid			outdated;		/* the database in which catalog rows have died; Invalid for none */
+	XLogRecPtr	outdated_at;	/* and where in the WAL that was */
 } Seen;
 
 typedef struct MirrorCall

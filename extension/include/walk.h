@@ -61,6 +61,9 @@ extern bool walk_state_hopeless(const WalkState *state);
 /* A palloc'd sentence: why nothing was proven before confirmed. */
 extern char *walk_state_why(const WalkState *state, XLogRecPtr confirmed);
 
+/* The record as one of running transactions, or NULL. */
+extern const xl_running_xacts *walk_running_xacts(XLogReaderState *record);
+
 /* The record at restart is of a kind at which a decoder looks for a file. */
 extern bool walk_is_snapshot_point(XLogReaderState *record);
 

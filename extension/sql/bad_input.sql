@@ -86,6 +86,12 @@ SELECT * FROM slotkeeper.apply(fence(), ARRAY[change('a'), change('b'), change('
 SELECT name, code, detail FROM slotkeeper.apply(fence(), ARRAY[change('a'), change('b')], 1);
 SELECT code, count(*) FROM slotkeeper.apply(fence(), (SELECT array_agg(change(('n' || i)::name)) FROM generate_series(1, 10000) i), 1) GROUP BY 1;
 
+SELECT * FROM slotkeeper.end_sessions(NULL, 'Patroni');
+SELECT * FROM slotkeeper.end_sessions(fence(), NULL);
+SELECT * FROM slotkeeper.end_sessions(fence(), '');
+SELECT * FROM slotkeeper.end_sessions(fence(), repeat('P', 64));
+SELECT name, code FROM slotkeeper.end_sessions(fence(), 'Patroni');
+
 -- nothing was made on the way
 SELECT slot_name FROM pg_replication_slots EXCEPT SELECT slot_name FROM before;
 SELECT slotkeeper.remove_fence(fence());

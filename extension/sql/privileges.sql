@@ -23,6 +23,7 @@ FROM (VALUES
 		('consistent_point', $$'0/28', '0/28'$$),
 		('raise_fence', 'fence'),
 		('hold', $$fence, 1, '{}', NULL$$),
+		('end_sessions', $$fence, 'Patroni'$$),
 		('apply', $$fence, '{}', 1$$),
 		('mark', $$fence, '{}', '{}'$$),
 		('stamp', $$fence, 1, '{}'$$),

@@ -146,6 +146,15 @@ RETURNS SETOF slotkeeper.outcome
 AS 'MODULE_PATHNAME', 'slotkeeper_hold'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
+-- Ends the idle sessions of an application (Patroni; they connect anew by themselves)
+-- that stand in the way of mirrors, since they are older than this standby's hold.
+CREATE FUNCTION slotkeeper.end_sessions(
+	fence slotkeeper.fence,
+	application text)
+RETURNS SETOF slotkeeper.outcome
+AS 'MODULE_PATHNAME', 'slotkeeper_end_sessions'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
 CREATE FUNCTION slotkeeper.apply(
 	fence slotkeeper.fence,
 	change slotkeeper.change[],

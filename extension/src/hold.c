@@ -29,6 +29,7 @@ typedef struct HoldCall
 	bool	   *satisfied;
 	TransactionId pinned;		/* what the hold pinned before, in memory and on disk */
 	TransactionId target;
+	Marker		marker;
 	char	   *save_error;
 } HoldCall;
 
@@ -50,19 +51,63 @@ all_rows(HoldCall *call, const char *code, const char *detail, const char *hint)
 	}
 }
 
+/*
+ * Before a standby's hold comes to pin older rows than it did: sessions may have
+ * seen that nobody needs what is before x. From when on that is over is written
+ * when it is; until then it is never.
+ */
+static void
+begin_holding(HoldCall *call, TransactionId x)
+{
+	Marker	   *marker = &call->marker;
+
+	if (!call->in_recovery)
+		return;
+	if (!TransactionIdIsNormal(marker->unheld_before) || TransactionIdPrecedes(marker->unheld_before, x))
+		marker->unheld_before = x;
+	marker->held_since = DT_NOEND;
+	marker->held_from = PG_UINT64_MAX;
+}
+
+static void
+holds_now(HoldCall *call)
+{
+	if (!call->in_recovery || call->marker.held_since != DT_NOEND)
+		return;
+	compat_forget_horizons();
+	call->marker.held_since = GetCurrentTimestamp();
+	call->marker.held_from = GetXLogReplayRecPtr(NULL);
+	(void) marker_write(HOLD_NAME, &call->marker);
+}
+
+/* What a mirror of ours pins here nobody has seen without it. */
 static void
 make_hold(HoldCall *call)
 {
-	Marker		marker;
 	char	   *why;
 
 	hand_create(HOLD_NAME, false);
-	marker_init(&marker, MARKER_HOLD, call->fence, call->generation);
-	(void) marker_write(HOLD_NAME, &marker);
+	marker_init(&call->marker, MARKER_HOLD, call->fence, call->generation);
+	begin_holding(call, TransactionIdIsValid(call->target) ? call->target : ReadNextTransactionId());
+	(void) marker_write(HOLD_NAME, &call->marker);
 	if (!hand_persist(&why))
 		ereport(ERROR,
 				(errcode(ERRCODE_IO_ERROR),
 				 errmsg("could not save slot \"%s\": %s", HOLD_NAME, why)));
+}
+
+/* Whether any mirror or want is older than what the hold in hand pins. */
+static bool
+will_lower(const HoldCall *call)
+{
+	TransactionId now = MyReplicationSlot->data.catalog_xmin;
+
+	if (!TransactionIdIsNormal(now))
+		return false;
+	for (int i = 0; i < call->nwants; i++)
+		if (TransactionIdPrecedes(call->wants[i].catalog_xmin, now))
+			return true;
+	return TransactionIdIsValid(call->target) && TransactionIdPrecedes(call->target, now);
 }
 
 /* Takes the existing hold in hand; false where it must not be used. */
@@ -96,8 +141,13 @@ take_existing(HoldCall *call)
 		make_hold(call);
 		return true;
 	}
-	marker_init(&marker, MARKER_HOLD, call->fence, call->generation);
-	(void) marker_write(HOLD_NAME, &marker);
+	marker_init(&call->marker, MARKER_HOLD, call->fence, call->generation);
+	call->marker.unheld_before = marker.unheld_before;
+	call->marker.held_since = marker.held_since;
+	call->marker.held_from = marker.held_from;
+	if (will_lower(call))
+		begin_holding(call, look.data.catalog_xmin);
+	(void) marker_write(HOLD_NAME, &call->marker);
 	call->pinned = hold_pinned_by(&look);
 	return true;
 }
@@ -246,6 +296,7 @@ hold_work(void *arg)
 	HoldCall   *call = arg;
 	SlotLook	look;
 
+	count_mirrors(call);
 	if (!look_at_slot(HOLD_NAME, &look))
 		make_hold(call);
 	else if (!take_existing(call))
@@ -253,9 +304,9 @@ hold_work(void *arg)
 		hand_let_go();
 		return;
 	}
-	count_mirrors(call);
 	look_and_lower(call);
 	hold_publish();
+	holds_now(call);
 	if (TransactionIdIsValid(call->target) &&
 		TransactionIdFollows(call->target, MyReplicationSlot->data.catalog_xmin))
 		hold_raise(call->target, &call->save_error);

@@ -62,6 +62,9 @@ files_say_so(const Fence *fence, const SlotLook *look, HoldSeen *seen, char **wh
 	seen->own = marker.own;
 	seen->catalog_xmin = look->data.catalog_xmin;
 	seen->generation = marker.generation;
+	seen->unheld_before = marker.unheld_before;
+	seen->held_since = marker.held_since;
+	seen->held_from = marker.held_from;
 	return true;
 }
 

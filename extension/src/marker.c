@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "storage/fd.h"
@@ -83,6 +84,7 @@ read_fields(const TextFile *file, Marker *result)
 	const char *store = textfile_get(file, "store");
 	const char *way = textfile_get(file, "way");
 	uint64		timeline;
+	uint64		unheld_before;
 
 	if (scope == NULL || store == NULL || !read_kind(file, &result->kind) ||
 		!textfile_get_uint64(file, "system_identifier", &result->system_identifier) ||
@@ -96,6 +98,12 @@ read_fields(const TextFile *file, Marker *result)
 	result->has_source = read_incarnation(file, "source_inode", "source_birth", &result->source);
 	result->way = way != NULL ? pstrdup(way) : NULL;
 	result->witness = read_lsn(file, "witness");
+	if (textfile_get_uint64(file, "unheld_before", &unheld_before) &&
+		textfile_get_int64(file, "held_since", &result->held_since))
+	{
+		result->unheld_before = (TransactionId) unheld_before;
+		result->held_from = read_lsn(file, "held_from");
+	}
 	return true;
 }
 
@@ -166,6 +174,12 @@ marker_format(StringInfo buf, const Marker *marker, const Incarnation *own)
 		textfile_put(buf, "way", "%s", marker->way);
 	if (!XLogRecPtrIsInvalid(marker->witness))
 		textfile_put(buf, "witness", "%X/%X", LSN_FORMAT_ARGS(marker->witness));
+	if (TransactionIdIsValid(marker->unheld_before))
+	{
+		textfile_put(buf, "unheld_before", "%u", marker->unheld_before);
+		textfile_put(buf, "held_since", INT64_FORMAT, marker->held_since);
+		textfile_put(buf, "held_from", "%X/%X", LSN_FORMAT_ARGS(marker->held_from));
+	}
 	put_incarnation(buf, "inode", "birth", own);
 }
 

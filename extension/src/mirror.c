@@ -181,6 +181,38 @@ room_for_one(MirrorCall *call)
 	return false;
 }
 
+/* Slots of one database share what one of them has found. */
+static bool
+rows_died(MirrorCall *call)
+{
+	const Change *c = call->change;
+	Seen	   *seen = call->seen;
+	XLogRecPtr	where;
+
+	if (OidIsValid(seen->outdated) && seen->outdated == c->database && c->restart_lsn <= seen->outdated_at)
+		return true;
+	if (!catalog_rows_died(c->restart_lsn, seen->hold.held_from, c->database, call->max_bytes, &where))
+		return false;
+	seen->outdated = c->database;
+	seen->outdated_at = where;
+	return true;
+}
+
+/* Does any session that is older than the hold stand in the way? */
+static bool
+endangered(MirrorCall *call)
+{
+	char	   *which;
+
+	if (!sessions_endanger(&call->seen->hold, call->change->catalog_xmin, &which) || !rows_died(call))
+		return false;
+	outcome_is(call->out, "old_session",
+			   "Catalog rows that catalog_xmin %u needs were outdated before " HOLD_NAME " kept them here, and could be removed after a promotion by sessions that began before that: %s.",
+			   call->change->catalog_xmin, which);
+	outcome_hint(call->out, "End them, or let them connect anew: each remembers from before which rows nobody needed.");
+	return true;
+}
+
 void
 mirror_make(MirrorCall *call, const char *code)
 {
@@ -189,7 +221,7 @@ mirror_make(MirrorCall *call, const char *code)
 	Proof		proof;
 	char	   *why;
 
-	if (!wal_is_there(call) || !room_for_one(call))
+	if (!wal_is_there(call) || !room_for_one(call) || endangered(call))
 		return;
 	hand_create(NameStr(c->name), true);
 	reserve(c);

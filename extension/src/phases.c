@@ -53,8 +53,8 @@ walk_state_begin(WalkState *state, XLogRecPtr restart, TimeLineID tli)
 	state->next_phase_at = InvalidTransactionId;
 }
 
-static const xl_running_xacts *
-running_xacts(XLogReaderState *record)
+const xl_running_xacts *
+walk_running_xacts(XLogReaderState *record)
 {
 	if (XLogRecGetRmid(record) != RM_STANDBY_ID ||
 		(XLogRecGetInfo(record) & ~XLR_INFO_MASK) != XLOG_RUNNING_XACTS ||
@@ -70,7 +70,7 @@ walk_is_snapshot_point(XLogReaderState *record)
 
 	if (XLogRecGetRmid(record) == RM_XLOG_ID)
 		return info == XLOG_CHECKPOINT_SHUTDOWN || info == XLOG_END_OF_RECOVERY;
-	return running_xacts(record) != NULL;
+	return walk_running_xacts(record) != NULL;
 }
 
 /* Nothing runs there, so that a decoder needs no file and opens none. */
@@ -149,7 +149,7 @@ take_file(WalkState *state, const xl_running_xacts *running)
 bool
 walk_state_opens_file(const WalkState *state, XLogReaderState *record)
 {
-	const xl_running_xacts *running = running_xacts(record);
+	const xl_running_xacts *running = walk_running_xacts(record);
 
 	return XLogRecPtrIsInvalid(state->file) && state->phase != WALK_STALE &&
 		walk_is_snapshot_point(record) && (running == NULL || !nothing_running(running));
@@ -158,7 +158,7 @@ walk_state_opens_file(const WalkState *state, XLogReaderState *record)
 void
 walk_state_file(WalkState *state, XLogReaderState *record)
 {
-	const xl_running_xacts *running = running_xacts(record);
+	const xl_running_xacts *running = walk_running_xacts(record);
 
 	state->file = record->ReadRecPtr;
 	state->file_next = running != NULL ? running->nextXid : InvalidTransactionId;
@@ -167,7 +167,7 @@ walk_state_file(WalkState *state, XLogReaderState *record)
 ProofWay
 walk_state_record(WalkState *state, XLogReaderState *record)
 {
-	const xl_running_xacts *running = running_xacts(record);
+	const xl_running_xacts *running = walk_running_xacts(record);
 	ProofWay	way;
 
 	if (running == NULL)

@@ -123,7 +123,7 @@ func (c call) sql() string {
 	switch c.function {
 	case "raise_fence", "remove_fence":
 		return "SELECT r::text, NULL, NULL " + what
-	case "hold", "apply", "mark", "stamp", "drop":
+	case "hold", "apply", "mark", "stamp", "drop", "end_sessions":
 		return "SELECT r.code, r.resume, r.detail " + what
 	case "consistent_point":
 		return "SELECT coalesce(r.way, 'none'), r.resume, NULL " + what

@@ -85,7 +85,7 @@ func (v *view) one() call {
 	if v.rand.IntN(3) == 0 {
 		names = append(names, v.seen(v.names, "nobody"))
 	}
-	switch v.rand.IntN(15) {
+	switch v.rand.IntN(16) {
 	case 0:
 		return v.raise()
 	case 1:
@@ -114,6 +114,8 @@ func (v *view) one() call {
 		return call{pick(v.rand, "node", "slots"), nil}
 	case 13:
 		return v.wait()
+	case 14:
+		return call{"end_sessions", []arg{v.fence, plain(aText, pick(v.rand, lit("Patroni"), lit("nobody")))}}
 	}
 	if len(v.originals) == 0 {
 		return call{"node", nil}

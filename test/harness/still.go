@@ -57,6 +57,15 @@ func (s *Scene) Session(n *lab.Node) *Session {
 	return &Session{scene: s, conn: conn}
 }
 
+// PID is the process that serves the session.
+func (e *Session) PID() uint32 { return e.conn.PgConn().PID() }
+
+// Close ends the session.
+func (e *Session) Close() {
+	e.scene.T.Helper()
+	e.scene.OK(e.conn.Close(e.scene.Ctx))
+}
+
 // Exec runs statements, several divided by semicolons.
 func (e *Session) Exec(sql string) {
 	e.scene.T.Helper()

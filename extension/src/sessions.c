@@ -1,0 +1,129 @@
+/*
+ * sessions.c
+ *		Sessions of a standby that are older than its hold.
+ *
+ * A session remembers up to where catalog rows are of no use to anybody, and what
+ * it has once found it believes for good (14 and later). After a promotion one that
+ * looked before the hold was there, or while it was further on, removes rows as it
+ * comes across them, whatever the slots pin by then. The hold's marker says up to
+ * where that reaches (unheld_before) and which sessions it concerns: those that
+ * began before held_since. While one of them lives no mirror is made that needs
+ * rows which had died by held_from; a mirror that is there has pinned them itself
+ * ever since.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/transam.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+#include "hold.h"
+
+PG_FUNCTION_INFO_V1(slotkeeper_end_sessions);
+
+/* How many sessions a message names. */
+#define NAMED 3
+
+/* A clock that was set back makes sessions begin in the future. */
+static bool
+is_older(const CompatSession *session, TimestampTz held_since, TimestampTz now)
+{
+	return session->pid != MyProcPid && (session->start < held_since || session->start > now);
+}
+
+bool
+sessions_endanger(const HoldSeen *hold, TransactionId x, char **which)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	StringInfoData names;
+	int			count;
+	int			found = 0;
+
+	if (!TransactionIdIsNormal(hold->unheld_before) || !TransactionIdPrecedes(x, hold->unheld_before))
+		return false;
+	initStringInfo(&names);
+	count = compat_sessions();
+	for (int i = 1; i <= count; i++)
+	{
+		CompatSession session;
+
+		if (!compat_session(i, &session) || !is_older(&session, hold->held_since, now))
+			continue;
+		if (++found > NAMED)
+			continue;
+		appendStringInfo(&names, "%s%d", found > 1 ? ", " : "", session.pid);
+		if (*session.application != '\0')
+			appendStringInfo(&names, " (%s)", session.application);
+	}
+	if (found > NAMED)
+		appendStringInfo(&names, " and %d more", found - NAMED);
+	*which = names.data;
+	return found > 0;
+}
+
+/* "Patroni heartbeat" is of the application Patroni. */
+static bool
+is_of(const CompatSession *session, const char *application)
+{
+	size_t		length = strlen(application);
+
+	return strncmp(session->application, application, length) == 0 &&
+		(session->application[length] == '\0' || session->application[length] == ' ');
+}
+
+static void
+end_sessions(const Marker *marker, const char *application, Outcome *out)
+{
+	int			count = compat_sessions();
+	TimestampTz now = GetCurrentTimestamp();
+	int			ended = 0;
+
+	for (int i = 1; i <= count; i++)
+	{
+		CompatSession session;
+
+		if (compat_session(i, &session) && is_older(&session, marker->held_since, now) &&
+			session.idle && is_of(&session, application) && kill(session.pid, SIGTERM) == 0)
+			ended++;
+	}
+	if (ended > 0)
+		outcome_is(out, "ended", "%d idle sessions of %s that began before " HOLD_NAME " pinned here.", ended, application);
+	else
+		outcome_is(out, "unchanged", NULL);
+}
+
+Datum
+slotkeeper_end_sessions(PG_FUNCTION_ARGS)
+{
+	Fence		fence;
+	Refusal		refusal;
+	Outcome		out;
+	Marker		marker;
+	char	   *application;
+	int			lock;
+
+	arg_fence(fcinfo, 0, &fence);
+	application = PG_ARGISNULL(1) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(1));
+	if (*application == '\0' || strlen(application) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("application must be the beginning of an application_name, of 1 to %d bytes", NAMEDATALEN - 1),
+				 errhint("Sessions of everybody are not ended by this function.")));
+	require_replication_role();
+	outcomes_begin(fcinfo);
+	outcome_init(&out, HOLD_NAME);
+	if (!fence_enter(&fence, ON_STANDBY, &lock, &refusal))
+	{
+		outcomes_refuse(fcinfo, &refusal, &out.name, sizeof(Outcome), 1);
+		return (Datum) 0;
+	}
+	if (!marker_is_ours(HOLD_NAME, &fence, &marker) || !TransactionIdIsNormal(marker.unheld_before))
+		outcome_is(&out, "unchanged", NULL);
+	else
+		end_sessions(&marker, application, &out);
+	outcome_put(fcinfo, &out);
+	fence_leave(lock);
+	return (Datum) 0;
+}
