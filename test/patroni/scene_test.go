@@ -57,6 +57,12 @@ type scene struct {
 // configuration over it. Its members ask the gate before they are promoted.
 func begin(t *testing.T, config map[string]any, more ...func(*lab.PatroniOptions)) *scene {
 	t.Helper()
+	return beginFor(t, 4*patience, config, more...)
+}
+
+// beginFor is begin for a test that takes longer than others.
+func beginFor(t *testing.T, limit time.Duration, config map[string]any, more ...func(*lab.PatroniOptions)) *scene {
+	t.Helper()
 	options := lab.PatroniOptions{Version: os.Getenv(versionVariable), Config: config, Gate: harness.Binary(t)}
 	options.Sample = sample(t, options.Version)
 	for _, change := range more {
@@ -66,7 +72,7 @@ func begin(t *testing.T, config map[string]any, more ...func(*lab.PatroniOptions
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	s := &scene{Scene: harness.Bare(t, ctx, major, nil)}
 	s.p, err = s.Lab.StartPatroni(ctx, options)
