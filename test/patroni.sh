@@ -19,17 +19,20 @@ major_of() {
     esac
 }
 
-# What would break for everybody: the leader's death with the gate asked, rules and
-# restarts, a planned promotion, and the page that tells how to install.
-short='^Test(GateTheSafeStandbyIsPromoted|SwitchoverUnderALiveConsumer|Page.*|Samples.*)$'
+# What would break for everybody: the leader's death with the gate asked, and under
+# load, a planned promotion, and the page that tells how to install.
+short='^Test(FailoversLoseNothing|GateTheSafeStandbyIsPromoted|SwitchoverUnderALiveConsumer|Page.*|Samples.*)$'
 
 versions=${VERSIONS:-3.0 4.0 4.1}
-arguments=(-timeout 30m)
+arguments=(-timeout 60m)
+failovers=20
 if [ -n "${SHORT:-}" ]; then
     versions=${VERSIONS:-3.0}
     arguments=(-timeout 15m -run "$short" -parallel 4)
+    failovers=2
     export SLOTKEEPER_PATRONI_KILLS=${SLOTKEEPER_PATRONI_KILLS:-2}
 fi
+export SLOTKEEPER_FAILOVERS=${SLOTKEEPER_FAILOVERS:-$failovers}
 for version in $versions; do
     major=$(major_of "$version")
     test/servers.sh "patroni-$version" >/dev/null
