@@ -108,7 +108,8 @@ is "the WAL is gone" "$(apply b "$(changes a s1)")" "s1|wal_missing"
 like "and cannot be held" "$(hold_wal "$r")" "slotkeeper_wal\|wal_missing\|"
 is "it keeps what it kept" "$(q b "SELECT restart_lsn > '$r' FROM pg_replication_slots WHERE slot_name = 'slotkeeper_wal'")" t
 is "0/0 drops it" "$(hold_wal 0/0)" "slotkeeper_wal|dropped|"
-is "a position that is not replayed yet can be held" "$(hold_wal 9/0)" "slotkeeper_wal|held|9/0"
+# from 19 on it is written 9/00000000
+is "a position that is not replayed yet can be held" "$(hold_wal 9/0 | sed "s,/0*\$,/0,")" "slotkeeper_wal|held|9/0"
 is "0/0 drops it again" "$(hold_wal 0/0)" "slotkeeper_wal|dropped|"
 
 # --- a mirror that lost its WAL is made anew from the next read
