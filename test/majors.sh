@@ -132,7 +132,7 @@ table() {
     echo "| PostgreSQL | $(sed 's/ / | /g' <<<"${all[*]}") |"
     echo "|---|$(printf -- '---|%.0s' "${all[@]}")"
     for major in 13 14 15 16 17 18 19; do
-        IFS='|' read -ra old < <(grep -E "^\| $major\b" "$1")
+        IFS='|' read -ra old < <(grep -E "^\| $major([^0-9]|$)" "$1")
         printf '| %s |' "${versions[$major]:-$(xargs <<<"${old[1]:-$major}")}"
         for i in "${!all[@]}"; do
             case $major:$i in
