@@ -78,7 +78,8 @@ func (s *Scene) pass(n *lab.Node, slot string, confirm func()) {
 	s.T.Helper()
 	horizon := s.Text(n, "SELECT pg_snapshot_xmin(pg_current_snapshot())")
 	s.Wait("slot "+slot+" to pass "+horizon, func() (bool, string) {
-		s.Exec(n, "SELECT pg_create_logical_replication_slot('pass', 'test_decoding', true)")
+		// Dropped at once: the end of its session is not waited for.
+		s.Exec(n, "SELECT pg_create_logical_replication_slot('pass', 'test_decoding', true); SELECT pg_drop_replication_slot('pass')")
 		confirm()
 		at := s.Text(n, fmt.Sprintf("SELECT catalog_xmin FROM pg_replication_slots WHERE slot_name = '%s'", slot))
 		passed := s.Text(n, fmt.Sprintf("SELECT %s >= %s", at, horizon))
