@@ -68,6 +68,7 @@ func (l *lookout) ask(ctx context.Context, id string) error {
 		return exitf(exitError, "another run has taken this switchover over, or this one was held up: Patroni was not asked by it\nThe same command goes on from here.")
 	}
 	l.request(switchover.Request{Made: true})
+	ctx, l.hangUp = context.WithCancel(ctx)
 	l.work.Go(func() {
 		q := switchover.Request{Made: true, Answered: true}
 		if !ok {

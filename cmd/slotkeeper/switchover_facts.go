@@ -27,8 +27,9 @@ type lookout struct {
 	store  *store
 	api    *patroni.REST
 
-	end  context.CancelFunc
-	work sync.WaitGroup
+	end    context.CancelFunc
+	hangUp context.CancelFunc // ends the waiting for Patroni's answer, which may never come
+	work   sync.WaitGroup
 
 	etcd sync.Mutex // one look at etcd at a time: what was read earlier never covers what is newer
 
@@ -88,10 +89,12 @@ func (l *lookout) begin(ctx context.Context) error {
 }
 
 func (l *lookout) close() {
-	if l.end != nil {
-		l.end()
-		l.work.Wait()
+	for _, cancel := range []context.CancelFunc{l.end, l.hangUp} {
+		if cancel != nil {
+			cancel()
+		}
 	}
+	l.work.Wait()
 	_ = l.store.Close() // everything that counts was answered
 }
 
