@@ -17,6 +17,9 @@ func absentRule(c *cycle, pr *pair) *finding {
 			"it is made when its consumer has confirmed beyond that again"}
 	case pr.send:
 		return &finding{Pending, ReasonNew, fmt.Sprintf("%s is being made on %s", name, pr.node), "wait for the next cycle"}
+	case c.hold.state == holdUnsettled:
+		return &finding{Unsafe, ReasonHoldNotSaved, fmt.Sprintf("the hold on %s does not count, so %s is not made on %s: %s", c.lead.primary, name, pr.node, c.hold.why),
+			"it is saved again; look at the primary's log and free space if this stays"}
 	case len(pr.t.kept) == 0:
 		return &finding{Pending, ReasonNew, fmt.Sprintf("%s is not on %s yet: no read of it is protected by the hold", name, pr.node), "it is held with the next read; look at the hold on the primary if this stays"}
 	case pr.best < 0 && node.Receive.OK && node.Receive.V < pr.t.kept[0].Position.Confirmed:

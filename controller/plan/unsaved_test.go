@@ -32,6 +32,7 @@ func TestUnsavedHoldCountsForNothingAndLosesNothing(t *testing.T) {
 	}
 	w.turn()
 	w.mustBe(t, "app", "b", Unsafe, ReasonHoldNotSaved)
+	w.mustBe(t, "more", "b", Unsafe, ReasonHoldNotSaved)
 	for _, s := range w.plan.Steps {
 		if s.Kind == StepDrop || s.Kind == StepApply || s.Kind == StepHold && len(s.Wants) > 0 && s.OnPrimary {
 			t.Errorf("step %s", s.ID)

@@ -65,6 +65,10 @@ func newbornWitness(t *testing.T, plugin string, judge func(*harness.Scene, ...s
 	old := s.Slot(s.B, "cdc")
 	s.Shut(s.B)
 	s.OK(s.B.StopFast(s.Ctx))
+	s.Wait("its walsender to end", func() (bool, string) {
+		active := s.Text(s.A, "SELECT active FROM pg_replication_slots WHERE slot_name = '"+s.B.SlotName()+"'")
+		return active == "false", "it is there"
+	})
 	s.Exec(s.A, fmt.Sprintf("SELECT pg_drop_replication_slot('%s')", s.B.SlotName()))
 	change(s)
 	s.Condition(plan.CondHoldAge)
