@@ -118,7 +118,7 @@ func (s *switchWork) run(ctx context.Context) (switchover.Result, error) {
 			if !agreed(s.cmd, d.Text) {
 				return s.declined(d), nil
 			}
-			s.look.agree()
+			s.look.agree(d.Asks)
 		case switchover.Write:
 			err = s.look.write(ctx, d.Record)
 		case switchover.Ask:

@@ -18,10 +18,11 @@ import (
 // What is held up for longer may be known to another run as never made.
 const promptly = 5 * time.Second
 
-func (l *lookout) agree() {
+func (l *lookout) agree(to switchover.Consent) {
+	to.At = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known.Agreed = true
+	l.known.Agreed = cluster.Some(to)
 }
 
 // write records what will be asked, where there is no record. That another run was

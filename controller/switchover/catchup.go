@@ -3,25 +3,42 @@ package switchover
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
 
-// confirmed: the operator agrees, or has said so beforehand.
+// offer is the switchover that would be asked for now.
+func (m Memory) offer(f Facts) Consent {
+	leader := f.Keys.Value.Leader.V
+	return Consent{Leader: leader, Timeline: f.Nodes[leader].Value.Node.Timeline, Candidate: m.Candidate}
+}
+
+// confirmed: the operator agrees to this switchover, or has said so beforehand. What
+// was agreed to beforehand is from the leader of that moment, to whom preflight takes.
 func confirmed(p Policy, m Memory, f Facts) check {
-	switch _, under := record(f); {
-	case under:
+	if _, under := record(f); under {
 		return doneCheck
+	}
+	now, said := m.offer(f), f.Agreed.V
+	said.At = time.Time{}
+	switch shown := m.shown.Or(now); {
 	case p.DryRun:
-		c := ending(OutcomeReady, "", "would switch over from %s to %s: %s", f.Keys.Value.Leader.V, m.Candidate, m.Why)
+		c := ending(OutcomeReady, "", "would switch over %s: %s", now, m.Why)
 		if lag := caughtUp(p, m, f); !lag.done {
 			c.text += "; first it would wait: " + lag.text
 		}
 		return c
-	case p.Yes || f.Agreed:
+	case p.Yes && (now.Leader != shown.Leader || now.Timeline != shown.Timeline):
+		return ending(OutcomeRefused, "nothing was asked of Patroni; run it again where it is still wanted",
+			"when this run began %s led on timeline %d, and now %s leads on timeline %d", shown.Leader, shown.Timeline, now.Leader, now.Timeline)
+	case p.Yes || said == now:
 		return doneCheck
+	case f.Agreed.OK:
+		return check{action: Confirm, text: fmt.Sprintf("what was agreed to was %s on timeline %d; by now it would be %s on timeline %d (%s): switch over?",
+			said, said.Timeline, now, now.Timeline, m.Why)}
 	}
-	return check{action: Confirm, text: fmt.Sprintf("switch over from %s to %s (%s)?", f.Keys.Value.Leader.V, m.Candidate, m.Why)}
+	return check{action: Confirm, text: fmt.Sprintf("switch over %s (%s)?", now, m.Why)}
 }
 
 // caughtUp: are the candidate, and its mirrors, where the primary and its slots

@@ -1,6 +1,7 @@
 package switchover
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
@@ -38,11 +39,22 @@ type Facts struct {
 	Doubt   string                   // why Status is too old to be believed, "" where it is not
 	Record  plan.Fact[cluster.Opt[Record]]
 	Gate    []Answer // of the failover that ends the timeline of Record, the newest last
-	Agreed  bool     // the operator has said yes
-	Request Request  // of this run
+	Agreed  cluster.Opt[Consent]
+	Request Request // of this run
 	// Verified is what was found at each slot on the new primary, once it was looked at.
 	Verified plan.Fact[[]Found]
 }
+
+// Consent is what the operator was asked, and has said yes to. It holds for nothing
+// else: while a question stands another may come to lead.
+type Consent struct {
+	Leader    string
+	Timeline  cluster.Timeline // that it leads
+	Candidate string
+	At        time.Time // of the yes
+}
+
+func (c Consent) String() string { return fmt.Sprintf("from %s to %s", c.Leader, c.Candidate) }
 
 // Keys is what Patroni's keys say.
 type Keys struct {

@@ -154,7 +154,7 @@ func TestLeave(t *testing.T) {
 	p.Yes = false
 	d, m := Next(p, m, f)
 	want(t, d, "confirm", Confirm, "from a to b")
-	f.Agreed = true
+	f.Agreed = cluster.Some(d.Asks)
 	d, m = Next(p, m, f)
 	want(t, d, "record", Write, "")
 	p.DryRun = true

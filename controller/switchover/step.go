@@ -2,6 +2,7 @@ package switchover
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
@@ -29,6 +30,7 @@ type Decision struct {
 	Action Action
 	Text   string // for people: what is waited for, or what is asked
 	Record Record
+	Asks   Consent // of Confirm: what a yes is to
 	Leader string
 	Result Result
 	Drop   bool
@@ -84,7 +86,8 @@ type Memory struct {
 	ID        string // of this run
 	Begun     time.Time
 	Candidate string
-	Why       string // it was chosen
+	Why       string               // it was chosen
+	shown     cluster.Opt[Consent] // what preflight first found nothing against
 	Before    map[string]Before
 	others    map[string]map[string]cluster.Opt[cluster.Position] // per standby: its mirrors, as last seen
 	Senders   []Sender
@@ -107,10 +110,13 @@ func Next(p Policy, m Memory, f Facts) (Decision, Memory) {
 	for _, s := range Steps {
 		c := s.check(p, m, f)
 		if c.done {
+			if _, under := record(f); !under && s.Name == "preflight" && !m.shown.OK {
+				m.shown = cluster.Some(m.offer(f))
+			}
 			continue
 		}
 		d := Decision{Step: s.Name, Action: c.action, Text: c.text, Drop: c.drop, ID: m.seen.V.ID}
-		over := f.Now.Sub(m.Begun) > p.Timeout
+		over := f.Now.Sub(m.begun(f)) > p.Timeout
 		switch {
 		case c.unknown && s.Name == "preflight":
 			// Afterwards something was asked, and only time ends the waiting for an answer.
@@ -120,10 +126,12 @@ func Next(p Policy, m Memory, f Facts) (Decision, Memory) {
 			if over || f.Now.Sub(m.unknownSince) >= uncertain {
 				d.Action, d.Result = End, result(OutcomeUnknown, c.text, c.hint, p, m, f)
 			}
-		case over && (c.action == Wait || c.action == Verify):
+		case over && slices.Contains([]Action{Wait, Verify, Confirm, Write, Ask}, c.action):
 			d = late(d, c, p, m, f)
 		case c.action == End:
 			d.Result = result(c.outcome, c.text, c.hint, p, m, f)
+		case c.action == Confirm:
+			d.Asks = m.offer(f)
 		case c.action == Write:
 			d.Record = m.record(f)
 		}
@@ -139,20 +147,33 @@ func Next(p Policy, m Memory, f Facts) (Decision, Memory) {
 	return Decision{Step: "done", Action: End, Drop: true, ID: m.seen.V.ID, Leader: m.led, Result: success(p, m, f)}, m
 }
 
-// late ends a run whose time is over. What was asked goes on without it.
+// begun is when the run's time began: nobody is hurried to agree.
+func (m Memory) begun(f Facts) time.Time {
+	if f.Agreed.OK && f.Agreed.V.At.After(m.Begun) {
+		return f.Agreed.V.At
+	}
+	return m.Begun
+}
+
+// late ends a run whose time is over. What was asked goes on without it, and nothing
+// is asked any more.
 func late(d Decision, c check, p Policy, m Memory, f Facts) Decision {
 	d.Action = End
 	outcome, hint := OutcomeRunning, "run the same command again: it goes on watching, and asks for nothing a second time"
-	if _, ours := record(f); !ours {
+	if _, under := record(f); !under || c.action == Ask {
 		outcome, hint = OutcomeNotCaughtUp, "nothing was asked of Patroni; a longer --timeout waits longer"
+		d.Drop = under // nobody else asks either
 	}
 	if r, _ := record(f); d.Step == "old_primary" && f.Keys.OK() && !f.Keys.Value.has(r.Leader) {
 		// It may never come back, and must not stand in the way of the next switchover.
 		d.Drop, hint = true, r.Leader+" is no member of Patroni's at present: it is not waited for any more"
 	}
 	text := fmt.Sprintf("not ended after %s: %s", p.Timeout, c.text)
-	if outcome == OutcomeRunning {
+	switch {
+	case outcome == OutcomeRunning:
 		text = fmt.Sprintf("still running after %s: %s", p.Timeout, c.text)
+	case c.action != Wait:
+		text = fmt.Sprintf("%s were over before Patroni could be asked", p.Timeout)
 	}
 	d.Result = result(outcome, text, hint, p, m, f)
 	return d
