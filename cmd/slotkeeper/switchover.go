@@ -90,6 +90,7 @@ type switchWork struct {
 const lookEvery = 100 * time.Millisecond
 
 func newSwitch(cmd *cobra.Command, c *config.Config, p switchover.Policy) (*switchWork, error) {
+	p.Rules = policy(c)
 	api, err := newREST(c)
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func (s *switchWork) run(ctx context.Context) (switchover.Result, error) {
 		case switchover.Note:
 			s.look.amend(ctx, d.Record)
 		case switchover.Verify:
-			s.look.verify(ctx, d.Leader)
+			s.look.verify(ctx, d.Leader, d.Record)
 		case switchover.Remove:
 			if err = s.look.remove(ctx, d.ID); err == nil {
 				m = switchover.Memory{ID: s.id, Begun: m.Begun}

@@ -157,11 +157,11 @@ func (l *lookout) remove(ctx context.Context, id string) error {
 }
 
 // verify looks at every slot on the new primary.
-func (l *lookout) verify(ctx context.Context, leader string) {
+func (l *lookout) verify(ctx context.Context, leader string, r switchover.Record) {
 	l.mu.Lock()
 	f, view := l.known, l.view
 	l.mu.Unlock()
-	names := switchover.Expected(f.Record.Value.V, f.Status.Value)
+	names := switchover.Expected(r, f.Status.Value)
 	found, err := l.find(ctx, view, leader, names)
 	verified := plan.Fact[[]switchover.Found]{Value: found, At: time.Now()}
 	if err != nil {

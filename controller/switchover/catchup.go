@@ -2,10 +2,12 @@ package switchover
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
 // offer is the switchover that would be asked for now.
@@ -42,12 +44,22 @@ func confirmed(p Policy, m Memory, f Facts) check {
 }
 
 // caughtUp: are the candidate, and its mirrors, where the primary and its slots
-// are, or nearly so?
-func caughtUp(_ Policy, m Memory, f Facts) check {
+// are, or nearly so? A slot made since the daemon last looked has no mirror yet, and
+// no verdict that says so.
+func caughtUp(p Policy, m Memory, f Facts) check {
 	if _, ok := record(f); ok {
 		return doneCheck
 	}
 	primary, candidate := f.Nodes[f.Keys.Value.Leader.V].Value, f.Nodes[m.Candidate].Value
+	var unheard []string
+	for _, slot := range primary.Slots {
+		if p.Rules.Selected(slot) && !judged(slot.Name, f.Status.Value) {
+			unheard = append(unheard, slot.Name)
+		}
+	}
+	if len(unheard) > 0 {
+		return unknown("the daemon does not know of these slots on %s yet: %s", f.Keys.Value.Leader.V, listed(unheard))
+	}
 	if end, has := lsn(primary.Node.Flush), received(candidate); end > has && end-has > catchUpBytes {
 		return waiting("%s is %s behind %s", m.Candidate, bytes(end-has), f.Keys.Value.Leader.V)
 	}
@@ -90,7 +102,7 @@ func asked(_ Policy, m Memory, f Facts) check {
 }
 
 // record is the record of what is about to be asked.
-func (m Memory) record(f Facts) Record {
+func (m Memory) record(p Policy, f Facts) Record {
 	k := f.Keys.Value
 	n := f.Nodes[k.Leader.V].Value.Node
 	r := Record{
@@ -100,25 +112,41 @@ func (m Memory) record(f Facts) Record {
 	if len(f.Gate) > 0 {
 		r.Gate = cluster.Some(f.Gate[len(f.Gate)-1])
 	}
-	for _, required := range f.Status.Value.Slots {
-		if b, ok := m.Before[required.Name]; ok {
+	for _, name := range slices.Sorted(maps.Keys(m.Before)) {
+		if b := m.Before[name]; judged(name, f.Status.Value) || p.Rules.Selected(b.slot()) {
 			r.Slots = append(r.Slots, b)
 		}
 	}
 	return r
 }
 
-// amended is the record with what was seen until the old primary stopped.
-func (m Memory) amended() Record {
+// amended is the record with what was seen until the old primary stopped. A slot may
+// have been made meanwhile: it is looked for as well.
+func (m Memory) amended(p Policy) Record {
 	r := m.seen.V
 	r.Last, r.Senders = cluster.Some(m.LastWritable.UTC()), m.Senders
 	r.Slots = slices.Clone(r.Slots)
-	for i, b := range r.Slots {
-		if now, ok := m.Before[b.Name]; ok {
-			r.Slots[i] = now
+	for _, name := range slices.Sorted(maps.Keys(m.Before)) {
+		now := m.Before[name]
+		at := slices.IndexFunc(r.Slots, func(b Before) bool { return b.Name == name })
+		switch {
+		case at >= 0:
+			r.Slots[at] = now
+		case r.More == 0 && now.Confirmed.OK && p.Rules.Selected(now.slot()):
+			r.Slots = append(r.Slots, now)
 		}
 	}
 	return r
+}
+
+// slot is what the rules of selection look at.
+func (b Before) slot() cluster.Slot {
+	return cluster.Slot{Name: b.Name, Kind: cluster.Logical, Database: b.Database, Plugin: b.Plugin}
+}
+
+// judged: the status has a row for the slot.
+func judged(name string, s status.Status) bool {
+	return slices.ContainsFunc(s.Slots, func(row status.Slot) bool { return row.Name == name })
 }
 
 func find(slots []cluster.Slot, name string) (cluster.Slot, bool) {

@@ -15,6 +15,7 @@ type Policy struct {
 	Yes     bool   // nobody is asked
 	DryRun  bool
 	Timeout time.Duration
+	Rules   plan.Policy // which slots are slotkeeper's to keep
 }
 
 const (

@@ -1,6 +1,7 @@
 package switchover
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -204,4 +205,50 @@ func TestCatchUp(t *testing.T) {
 	f.node("a", func(n *Node) { n.Slots = []cluster.Slot{slot("cdc", 4000+catchUpBytes)} })
 	d, _ := Next(p, m, f)
 	want(t, d, "record", Write, "")
+}
+
+// The daemon may not have seen a slot that was made a moment ago.
+func TestSlotThatNobodyJudged(t *testing.T) {
+	made := func(f *Facts, slots ...cluster.Slot) {
+		f.node("a", func(n *Node) { n.Slots = append(n.Slots, slots...) })
+	}
+	p, m, f := scene()
+	temporary, physical := slot("temporary", 4000), slot("physical", 4000)
+	temporary.Temporary, physical.Kind = true, cluster.Physical
+	made(&f, slot("not_ours_1", 4000), temporary, physical)
+	d, _ := Next(p, m, f)
+	want(t, d, "record", Write, "")
+
+	made(&f, slot("fresh", 4100))
+	d, m = Next(p, m, f)
+	want(t, d, "catch_up", Wait, "the daemon does not know of these slots on a yet: fresh")
+	late := f
+	late.Now = f.Now.Add(p.Timeout + time.Second)
+	d, _ = Next(p, m, late)
+	wantEnd(t, d, OutcomeUnknown, false, "slots on a yet: fresh nothing was asked of Patroni")
+
+	row := f.Status.Value.Slots[0]
+	row.Name = "fresh"
+	f.Status.Value.Slots = append(f.Status.Value.Slots, row)
+	d, m = Next(p, m, f)
+	want(t, d, "catch_up", Wait, "the mirror of fresh is not there")
+	f.node("b", func(n *Node) { n.Slots = append(n.Slots, slot("fresh", 4100)) })
+	d, _ = Next(p, m, f)
+	if want(t, d, "record", Write, ""); len(d.Record.Slots) != 2 || d.Record.Slots[1].Name != "fresh" || d.Record.Slots[1].Mirror.V.Confirmed != 4100 {
+		t.Errorf("%+v", d.Record.Slots)
+	}
+}
+
+// One that is made after that is looked for on the new primary all the same.
+func TestSlotMadeMeanwhile(t *testing.T) {
+	p, m, f := underway("me")
+	f.node("a", func(n *Node) { n.Slots = append(n.Slots, slot("fresh", 4100), slot("not_ours_1", 4100)) })
+	_, m = Next(p, m, f)
+	f.silent("a", "gone")
+	f.led("b", 2)
+	d, _ := Next(p, m, f)
+	want(t, d, "slots", Verify, "slots on b")
+	if names := Expected(d.Record, f.Status.Value); !slices.Equal(names, []string{"cdc", "fresh"}) {
+		t.Errorf("%v", names)
+	}
 }

@@ -59,7 +59,8 @@ func scene() (Policy, Memory, Facts) {
 		Status: known(safeStatus("a", 1, "b", "c")),
 		Record: known(cluster.None[Record]()),
 	}
-	return Policy{Yes: true, Timeout: time.Hour}, Memory{ID: "me", Begun: begun}, f
+	rules := plan.Policy{Include: []plan.Match{{Name: "*"}}, Exclude: []plan.Match{{Name: "not_ours*"}}}
+	return Policy{Yes: true, Timeout: time.Hour, Rules: rules}, Memory{ID: "me", Begun: begun}, f
 }
 
 // safeStatus shows slot cdc SAFE on some standbys.

@@ -19,7 +19,7 @@ const (
 	Write   Action = "write"   // Decision.Record, where there is none yet
 	Ask     Action = "ask"     // Patroni, once
 	Note    Action = "note"    // Decision.Record, in place of the one that is there
-	Verify  Action = "verify"  // the slots on Decision.Leader
+	Verify  Action = "verify"  // the slots of Decision.Record on Decision.Leader
 	Remove  Action = "remove"  // the record: nothing came of it; then begin anew
 	End     Action = "end"     // with Decision.Result; where Decision.Drop, the record goes first
 )
@@ -132,14 +132,16 @@ func Next(p Policy, m Memory, f Facts) (Decision, Memory) {
 			d.Result = result(c.outcome, c.text, c.hint, p, m, f)
 		case c.action == Confirm:
 			d.Asks = m.offer(f)
+		case c.action == Verify:
+			d.Record = m.amended(p)
 		case c.action == Write:
-			d.Record = m.record(f)
+			d.Record = m.record(p, f)
 		}
-		if !c.unknown {
+		if !c.unknown || s.Name != "preflight" {
 			m.unknownSince = time.Time{}
 		}
 		if d.Action == Wait && m.stopped(f) {
-			d.Action, d.Record = Note, m.amended()
+			d.Action, d.Record = Note, m.amended(p)
 		}
 		d.Leader = m.led
 		return d, m
@@ -164,12 +166,16 @@ func late(d Decision, c check, p Policy, m Memory, f Facts) Decision {
 		outcome, hint = OutcomeNotCaughtUp, "nothing was asked of Patroni; a longer --timeout waits longer"
 		d.Drop = under // nobody else asks either
 	}
+	if c.unknown {
+		outcome = c.outcome
+	}
 	if r, _ := record(f); d.Step == "old_primary" && f.Keys.OK() && !f.Keys.Value.has(r.Leader) {
 		// It may never come back, and must not stand in the way of the next switchover.
 		d.Drop, hint = true, r.Leader+" is no member of Patroni's at present: it is not waited for any more"
 	}
 	text := fmt.Sprintf("not ended after %s: %s", p.Timeout, c.text)
 	switch {
+	case c.unknown:
 	case outcome == OutcomeRunning:
 		text = fmt.Sprintf("still running after %s: %s", p.Timeout, c.text)
 	case c.action != Wait:
