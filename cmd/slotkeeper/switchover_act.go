@@ -152,7 +152,7 @@ func (l *lookout) remove(ctx context.Context, id string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known.Request, l.known.Verified = switchover.Request{}, plan.Fact[[]switchover.Found]{}
+	l.known.Request, l.known.Verified = switchover.Request{}, plan.Fact[switchover.Verified]{}
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (l *lookout) verify(ctx context.Context, leader string, r switchover.Record
 	l.mu.Unlock()
 	names := switchover.Expected(r, f.Status.Value)
 	found, err := l.find(ctx, view, leader, names)
-	verified := plan.Fact[[]switchover.Found]{Value: found, At: time.Now()}
+	verified := plan.Fact[switchover.Verified]{Value: found, At: time.Now()}
 	if err != nil {
 		verified.Err = explain(err)
 	}
@@ -172,32 +172,32 @@ func (l *lookout) verify(ctx context.Context, leader string, r switchover.Record
 	l.known.Verified = verified
 }
 
-func (l *lookout) find(ctx context.Context, view patroni.View, leader string, names []string) ([]switchover.Found, error) {
+func (l *lookout) find(ctx context.Context, view patroni.View, leader string, names []string) (switchover.Verified, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
 	all := roster{members: view.Topology().Members}
 	m, err := all.member(leader)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a member any more", leader)
+		return switchover.Verified{}, fmt.Errorf("%s is not a member any more", leader)
 	}
 	p := &peer{member: m}
 	if p.session, err = openSession(l.config, m); err != nil {
-		return nil, err
+		return switchover.Verified{}, err
 	}
 	defer p.session.Close()
 	if p.read, err = p.session.Read(ctx); err != nil {
-		return nil, err
+		return switchover.Verified{}, err
 	}
-	found := []switchover.Found{}
+	found := switchover.Verified{Leader: leader, Timeline: p.read.Node.Timeline, Slots: []switchover.Found{}}
 	for _, name := range names {
 		at := slices.IndexFunc(p.read.Slots, func(s cluster.Slot) bool { return s.Name == name })
 		if at < 0 {
-			found = append(found, switchover.Found{Name: name, Problem: "it is not there"})
+			found.Slots = append(found.Slots, switchover.Found{Name: name, Problem: "it is not there"})
 			continue
 		}
 		slot := p.read.Slots[at]
 		v := verifySlot(ctx, p, slot)
-		found = append(found, switchover.Found{
+		found.Slots = append(found.Slots, switchover.Found{
 			Name: name, There: true, Usable: v.Usable, Unknown: v.unknown, Problem: v.Problem,
 			Restart: v.Restart, Confirmed: v.Confirmed, Failover: slot.Failover,
 		})

@@ -33,17 +33,16 @@ const (
 
 // Facts is all that is known at one moment.
 type Facts struct {
-	Now     time.Time
-	Keys    plan.Fact[Keys]
-	Nodes   map[string]plan.Fact[Node]
-	Status  plan.Fact[status.Status] // the daemon's, else the ledger's
-	Doubt   string                   // why Status is too old to be believed, "" where it is not
-	Record  plan.Fact[cluster.Opt[Record]]
-	Gate    []Answer // of the failover that ends the timeline of Record, the newest last
-	Agreed  cluster.Opt[Consent]
-	Request Request // of this run
-	// Verified is what was found at each slot on the new primary, once it was looked at.
-	Verified plan.Fact[[]Found]
+	Now      time.Time
+	Keys     plan.Fact[Keys]
+	Nodes    map[string]plan.Fact[Node]
+	Status   plan.Fact[status.Status] // the daemon's, else the ledger's
+	Doubt    string                   // why Status is too old to be believed, "" where it is not
+	Record   plan.Fact[cluster.Opt[Record]]
+	Gate     []Answer // of the failover that ends the timeline of Record, the newest last
+	Agreed   cluster.Opt[Consent]
+	Request  Request // of this run
+	Verified plan.Fact[Verified]
 }
 
 // Consent is what the operator was asked, and has said yes to. It holds for nothing
@@ -116,6 +115,14 @@ type Request struct {
 	Status int    // of HTTP; 0 where there was no answer
 	Text   string // Patroni's words, or why there are none
 	Hint   string
+}
+
+// Verified is what was found at each slot on the new primary, once it was looked at.
+// It says nothing of whoever leads after that one.
+type Verified struct {
+	Leader   string
+	Timeline cluster.Timeline
+	Slots    []Found
 }
 
 // Found is what was found at one slot on the new primary.

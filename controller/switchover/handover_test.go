@@ -174,7 +174,7 @@ func refusedByGate(node string, at time.Time) Answer {
 
 func TestWhoLeadsAfterwards(t *testing.T) {
 	verified := func(f *Facts) {
-		f.Verified = known([]Found{{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))}})
+		f.verified(Found{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))})
 	}
 	back := func(f *Facts, old string, timeline cluster.Timeline) {
 		f.Nodes[old] = known(replica(timeline, 6000, slot("cdc", 4000)))
@@ -206,12 +206,12 @@ func TestWhoLeadsAfterwards(t *testing.T) {
 		"a slot is not there": {func(f *Facts) {
 			f.led("b", 2)
 			back(f, "a", 2)
-			f.Verified.Value[0] = Found{Name: "cdc", Problem: "it is not there"}
+			f.Verified.Value.Slots[0] = Found{Name: "cdc", Problem: "it is not there"}
 		}, OutcomeSlotsLost, 3, "cdc: it is not there"},
 		"a slot is behind its mirror": {func(f *Facts) {
 			f.led("b", 2)
 			back(f, "a", 2)
-			f.Verified.Value[0].Confirmed = cluster.Some(cluster.LSN(3999))
+			f.Verified.Value.Slots[0].Confirmed = cluster.Some(cluster.LSN(3999))
 		}, OutcomeSlotsLost, 3, "behind its mirror"},
 	}
 	for name, c := range cases {

@@ -47,9 +47,11 @@ func (m Memory) observe(f Facts) Memory {
 	}
 	leader := f.Keys.Value.Leader.Or("")
 	switch now := f.Nodes[leader]; {
-	case !under || !f.Keys.OK() || m.led == leader:
+	case !under || !f.Keys.OK():
 	case now.OK() && now.Value.writable() && now.Value.Node.Timeline > r.Timeline:
-		m.led, m.FirstWritable = leader, now.At
+		if on := now.Value.Node.Timeline; m.led != leader || m.ledOn != on {
+			m.led, m.ledOn, m.FirstWritable = leader, on, now.At
+		}
 	case m.led == "":
 		m.awaited = true
 	}

@@ -60,7 +60,7 @@ func TestOutage(t *testing.T) {
 	p, m, f := underway("another")
 	f.Record.Value.V.Last = cluster.Some(begun.Add(time.Second))
 	f.silent("a", "gone")
-	f.Verified = known([]Found{})
+	f.verified()
 	late := f
 	late.Nodes = map[string]plan.Fact[Node]{}
 	for name, n := range f.Nodes {

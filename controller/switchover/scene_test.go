@@ -92,6 +92,13 @@ func (f *Facts) led(name string, timeline cluster.Timeline) {
 		n.Node.History = append(n.Node.History, cluster.Fork{Timeline: t, LSN: 5100})
 	}
 	f.Nodes[name] = plan.Fact[Node]{Value: n, At: f.Now}
+	f.Verified.Value.Leader, f.Verified.Value.Timeline = name, timeline
+}
+
+// verified has the slots looked at on whoever leads.
+func (f *Facts) verified(found ...Found) {
+	leader := f.Keys.Value.Leader.V
+	f.Verified = known(Verified{Leader: leader, Timeline: f.Nodes[leader].Value.Node.Timeline, Slots: found})
 }
 
 func (f *Facts) silent(name, why string) { f.Nodes[name] = plan.Fact[Node]{Err: why, At: f.Now} }

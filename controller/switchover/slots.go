@@ -26,8 +26,8 @@ func Expected(r Record, s status.Status) []string {
 
 // slotsThere: was each slot looked at on whoever leads now?
 func slotsThere(_ Policy, m Memory, f Facts) check {
-	if !f.Verified.At.IsZero() && f.Verified.OK() {
-		for _, found := range f.Verified.Value {
+	if all, ok := m.verified(f); ok {
+		for _, found := range all {
 			if found.Unknown {
 				return check{action: Verify, text: fmt.Sprintf("slot %s on %s: %s", found.Name, m.led, found.Problem)}
 			}
@@ -39,6 +39,15 @@ func slotsThere(_ Policy, m Memory, f Facts) check {
 		text += ": " + f.Verified.Err
 	}
 	return check{action: Verify, text: text}
+}
+
+// verified is what was found on whoever leads now.
+func (m Memory) verified(f Facts) ([]Found, bool) {
+	v := f.Verified.Value
+	if f.Verified.At.IsZero() || !f.Verified.OK() || v.Leader != m.led || v.Timeline != m.ledOn {
+		return nil, false
+	}
+	return v.Slots, true
 }
 
 // SlotResult is what became of one slot.
@@ -64,7 +73,8 @@ func judgeSlots(m Memory, f Facts) []SlotResult {
 	r, _ := record(f)
 	fork := forkOf(r, m, f)
 	results := []SlotResult{}
-	for _, found := range f.Verified.Value {
+	all, _ := m.verified(f)
+	for _, found := range all {
 		b := m.Before[found.Name]
 		s := SlotResult{
 			Name: found.Name, Database: b.Database, Plugin: b.Plugin, Usable: found.Usable, Problem: found.Problem,

@@ -31,7 +31,7 @@ func TestDuplicatesBound(t *testing.T) {
 			f.silent("a", "gone")
 			f.Record.Value.V.Last = cluster.Some(m.LastWritable)
 			f.led("b", 2)
-			f.Verified = known([]Found{{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4500))}})
+			f.verified(Found{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4500))})
 			d, _ := Next(p, m, f)
 			want(t, d, "old_primary", Wait, "gone")
 			if got := judgeSlots(recalled(m, f), f)[0]; got.Duplicates.V != c.want || got.Mirror.V != m.Before["cdc"].Mirror.V.Confirmed {
@@ -66,7 +66,7 @@ func TestOldPrimary(t *testing.T) {
 			f.Nodes["a"] = known(replica(2, 6000, slot("cdc", 4000)))
 			f.Status = known(safeStatus("b", 2, "a", "c"))
 			f.Status.Value.ObservedAt = begun.Add(time.Second)
-			f.Verified = known([]Found{{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))}})
+			f.verified(Found{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))})
 			d, _ := Next(p, m, f)
 			wantEnd(t, d, OutcomeDone, true, "taken over")
 			if !d.Result.Resumed || !d.Result.OldPrimary.V.Safe || d.Result.Outage.OK {
@@ -88,7 +88,7 @@ func TestOldPrimary(t *testing.T) {
 	f.led("b", 2)
 	f.silent("a", "no route to host")
 	f.Keys.Value.Members = f.Keys.Value.Members[1:]
-	f.Verified = known([]Found{{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))}})
+	f.verified(Found{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))})
 	d, _ := after(t, p, m, f, 2*time.Hour)
 	wantEnd(t, d, OutcomeRunning, true, "not waited for any more")
 	// A flag that cannot be set while the consumer is connected is told of, and not waited for.
@@ -99,10 +99,48 @@ func TestOldPrimary(t *testing.T) {
 	f.Status = known(safeStatus("b", 2, "a", "c"))
 	f.Status.Value.ObservedAt = begun.Add(time.Second)
 	f.Record.Value.V.Slots[0].Failover = true
-	f.Verified = known([]Found{{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))}})
+	f.verified(Found{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))})
 	d, _ = Next(p, m, f)
 	wantEnd(t, d, OutcomeDone, true, "taken over")
 	if !d.Result.Slots[0].FailoverPending {
 		t.Error("it is not told")
+	}
+}
+
+// What was found on one leader says nothing of the next one.
+func TestAnotherLeadsAfterTheSlotsWereSeen(t *testing.T) {
+	good := Found{Name: "cdc", There: true, Usable: true, Restart: cluster.Some(cluster.LSN(3990)), Confirmed: cluster.Some(cluster.LSN(4000))}
+	for name, c := range map[string]struct {
+		leader   string
+		timeline cluster.Timeline
+	}{"another": {"c", 3}, "the same, promoted again": {"b", 3}} {
+		t.Run(name, func(t *testing.T) {
+			p, m, f := underway("me")
+			_, m = Next(p, m, f)
+			f.silent("a", "gone")
+			f.Record.Value.V.Last = cluster.Some(m.LastWritable)
+			f.led("b", 2)
+			f.verified(good)
+			d, m := Next(p, m, f)
+			want(t, d, "old_primary", Wait, "b leads")
+			seen := f.Verified
+			f.led(c.leader, c.timeline)
+			f.Verified = seen
+			d, m = Next(p, m, f)
+			if want(t, d, "slots", Verify, "slots on "+c.leader); d.Leader != c.leader {
+				t.Error(d.Leader)
+			}
+			late := f
+			late.Now = begun.Add(p.Timeout + time.Second)
+			d, _ = Next(p, m, late)
+			if wantEnd(t, d, OutcomeRunning, false, "slots on "+c.leader); len(d.Result.Slots) != 0 {
+				t.Errorf("%+v", d.Result.Slots)
+			}
+			f.verified(Found{Name: "cdc", Problem: "it is not there"})
+			d, _ = Next(p, m, f)
+			if want(t, d, "old_primary", Wait, c.leader+" leads"); d.Leader != c.leader {
+				t.Error(d.Leader)
+			}
+		})
 	}
 }

@@ -101,6 +101,7 @@ type Memory struct {
 	seen                                    cluster.Opt[Record] // the record that this run is about
 	silentOf                                string              // the record that silentSince is about
 	led                                     string              // who was seen to lead afterwards
+	ledOn                                   cluster.Timeline
 }
 
 // Next decides. It gives back the memory for the next time.
