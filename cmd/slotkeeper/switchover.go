@@ -30,7 +30,9 @@ func newSwitchoverCommand() *cobra.Command {
 
 A run that was killed, or whose time is over, is gone on with by the same command:
 it finds what was asked in etcd and watches it. It never asks a second time, unless
-it is known that Patroni did not take the request up.
+it is known that Patroni did not take the request up. Once another leads, --to with
+a name that does not lead begins the next switchover, and the old primary's return
+is not waited for.
 
 Ends with 0 when all of it is done; 3 when it was refused before anything was
 asked, by Patroni or by the candidate's gate, or when a slot is not usable
@@ -90,7 +92,7 @@ type switchWork struct {
 const lookEvery = 100 * time.Millisecond
 
 func newSwitch(cmd *cobra.Command, c *config.Config, p switchover.Policy) (*switchWork, error) {
-	p.Rules = policy(c)
+	p.Rules, p.GiveUp = policy(c), giveUp(c)
 	api, err := newREST(c)
 	if err != nil {
 		return nil, err
@@ -100,6 +102,11 @@ func newSwitch(cmd *cobra.Command, c *config.Config, p switchover.Policy) (*swit
 		return nil, storeError(err, c)
 	}
 	return &switchWork{cmd: cmd, config: c, policy: p, id: uuid.NewString(), look: newLookout(c, st, api)}, nil
+}
+
+// giveUp is the command that takes the record away.
+func giveUp(c *config.Config) string {
+	return fmt.Sprintf("etcdctl del %s/%s/switchover", c.Etcd.Prefix, c.Scope)
 }
 
 func (s *switchWork) close() { s.look.close() }

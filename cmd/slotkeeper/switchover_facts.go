@@ -144,7 +144,7 @@ func (l *lookout) readEtcd(ctx context.Context) error {
 	case text != nil:
 		r, perr := switchover.ParseRecord(text)
 		if record.Value = cluster.Some(r); perr != nil {
-			record.Err = fmt.Sprintf("%v; \"etcdctl del %s/%s/switchover\" takes it away", perr, l.config.Etcd.Prefix, l.config.Scope)
+			record.Err = fmt.Sprintf("%v; %q takes it away", perr, giveUp(l.config))
 		}
 	}
 	l.mu.Lock()

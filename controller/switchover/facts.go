@@ -16,6 +16,7 @@ type Policy struct {
 	DryRun  bool
 	Timeout time.Duration
 	Rules   plan.Policy // which slots are slotkeeper's to keep
+	GiveUp  string      // the command that takes the record out of etcd
 }
 
 const (

@@ -35,9 +35,11 @@ func handedOver(p Policy, m Memory, f Facts) check {
 	case n.Timeline > r.Timeline:
 		return doneCheck
 	case n.Timeline < r.Timeline || leader != r.Leader:
-		return waiting("%s has the leader key, and takes writes on timeline %d", leader, n.Timeline)
+		c := waiting("%s has the leader key, and takes writes on timeline %d, and what was asked ends timeline %d", leader, n.Timeline, r.Timeline)
+		c.hint = fmt.Sprintf("where that is never to come, %q gives it up", p.GiveUp)
+		return c
 	}
-	return taken(r, m, f)
+	return taken(p, r, m, f)
 }
 
 // preconditionFailed is Patroni's HTTP status for a switchover that is not possible.
@@ -71,7 +73,7 @@ func hopeless(r Record, m Memory, f Facts) *check {
 
 // taken: the old leader leads on, on the same timeline. Is the request still to
 // come, taken up, or over?
-func taken(r Record, m Memory, f Facts) check {
+func taken(p Policy, r Record, m Memory, f Facts) check {
 	k := f.Keys.Value
 	pending := r.ID == m.ID && f.Request.Made && !f.Request.Answered
 	switch {
@@ -87,7 +89,11 @@ func taken(r Record, m Memory, f Facts) check {
 		c.drop = true
 		return c
 	case m.silentSince.IsZero() || f.Now.Sub(m.silentSince) < quiet(k):
-		return waiting("Patroni shows nothing of the request yet%s", said(r, f))
+		c := waiting("Patroni shows nothing of the request yet%s", said(r, f))
+		if p.Timeout <= quiet(k) {
+			c.hint = fmt.Sprintf("with a --timeout longer than %s: as long it may still be taken up", quiet(k))
+		}
+		return c
 	case r.ID == m.ID:
 		c := ending(OutcomeNotDone, "Patroni's log on "+r.Leader+" says why", "Patroni did not take the request up, and %s leads on%s", r.Leader, said(r, f))
 		c.drop = true

@@ -19,6 +19,16 @@ func preflight(p Policy, m Memory, f Facts) check {
 		if p.DryRun {
 			return ending(OutcomeRunning, "run it without --dry-run: it goes on with that one", "a switchover from %s to %s is under way", r.Leader, r.Candidate)
 		}
+		if m.past(r) && p.To != "" && p.To != m.led {
+			if c := settled(f); !c.done {
+				return c
+			}
+			if c := barred(p.To, f); !c.done {
+				return c
+			}
+			return check{action: Remove, text: fmt.Sprintf("the switchover from %s to %s, begun at %s, is over: %s leads. What became of %s is not waited for",
+				r.Leader, r.Candidate, r.At.UTC().Format("15:04:05Z"), m.led, r.Leader)}
+		}
 		if p.To != "" && p.To != r.Candidate {
 			return ending(OutcomeRefused, "run it without --to: it goes on with that one",
 				"a switchover from %s to %s, asked for at %s, has not ended", r.Leader, r.Candidate, r.At.UTC().Format("2006-01-02 15:04:05Z"))
@@ -36,6 +46,10 @@ func preflight(p Policy, m Memory, f Facts) check {
 	}
 	return nobody(f)
 }
+
+// past: when this run began, the handover that another had asked for was over. Only
+// the old primary's return may be open, and that may never come.
+func (m Memory) past(r Record) bool { return r.ID != m.ID && m.led != "" && !m.awaited }
 
 // settled looks at what has nothing to do with the candidate.
 func settled(f Facts) check {

@@ -170,9 +170,14 @@ func late(d Decision, c check, p Policy, m Memory, f Facts) Decision {
 	if c.unknown {
 		outcome = c.outcome
 	}
-	if r, _ := record(f); d.Step == "old_primary" && f.Keys.OK() && !f.Keys.Value.has(r.Leader) {
+	switch r, _ := record(f); {
+	case c.hint != "":
+		hint += "; " + c.hint
+	case d.Step == "old_primary" && f.Keys.OK() && !f.Keys.Value.has(r.Leader):
 		// It may never come back, and must not stand in the way of the next switchover.
 		d.Drop, hint = true, r.Leader+" is no member of Patroni's at present: it is not waited for any more"
+	case d.Step == "old_primary":
+		hint += "; --to with another name than " + m.led + " begins the next switchover without waiting"
 	}
 	text := fmt.Sprintf("not ended after %s: %s", p.Timeout, c.text)
 	switch {
