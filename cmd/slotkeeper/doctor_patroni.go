@@ -62,15 +62,26 @@ func mendPatroni(cmd *cobra.Command, c *config.Config, found []doctor.Finding, y
 	return doctor.Diagnose(again), nil
 }
 
-// agreed asks on the terminal; where there is none nobody can agree.
+// agreed asks on the terminal; where there is none nobody can agree. A signal ends
+// the asking: what is read from a terminal cannot be given up.
 func agreed(cmd *cobra.Command, question string) bool {
 	if in, ok := cmd.InOrStdin().(*os.File); ok && !output.IsTerminal(in) {
 		return false
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "slotkeeper: %s [y/N] ", output.Printable(question))
-	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (answer == "y" || answer == "yes")
+	said := make(chan bool, 1)
+	go func() {
+		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		answer := strings.ToLower(strings.TrimSpace(line))
+		said <- err == nil && (answer == "y" || answer == "yes")
+	}()
+	select {
+	case yes := <-said:
+		return yes
+	case <-cmd.Context().Done():
+		fmt.Fprintln(cmd.ErrOrStderr())
+		return false
+	}
 }
 
 // newREST is Patroni's REST API as the configuration reaches it.

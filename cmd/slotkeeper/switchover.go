@@ -123,10 +123,12 @@ func (s *switchWork) run(ctx context.Context) (switchover.Result, error) {
 		var err error
 		switch d.Action {
 		case switchover.Confirm:
-			if !agreed(s.cmd, d.Text) {
+			switch {
+			case agreed(s.cmd, d.Text):
+				s.look.agree(d.Asks)
+			case ctx.Err() == nil:
 				return s.declined(d), nil
 			}
-			s.look.agree(d.Asks)
 		case switchover.Write:
 			err = s.look.write(ctx, d.Record)
 		case switchover.Ask:

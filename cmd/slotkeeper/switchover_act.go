@@ -126,6 +126,9 @@ func (l *lookout) amend(ctx context.Context, r switchover.Record) {
 	if !now.OK() || !now.Value.OK || now.Value.V.ID != r.ID {
 		return
 	}
+	if !r.Answer.OK {
+		r.Answer = now.Value.V.Answer // it came meanwhile
+	}
 	if text, err := r.Encode(); err == nil {
 		if _, err = l.store.client.PutSwitchover(ctx, text, revision); err == nil {
 			_ = l.readEtcd(ctx) // it is in the facts
