@@ -128,6 +128,36 @@ func TestSwitchoverKilledAtEachStep(t *testing.T) {
 	s.account(life)
 }
 
+// Once another leads, the next switchover begins although the record of the one before
+// is still there: it is asked for by name.
+func TestNextSwitchoverDoesNotWait(t *testing.T) {
+	t.Parallel()
+	s := begin(t, map[string]any{"ignore_slots": covering()})
+	s.run()
+	s.safe("cdc")
+	first := s.leader()
+	s.killedAt("old_primary")
+	second := s.leader()
+	if first == second || s.record() == "" {
+		t.Fatalf("%s led, and now %s does; the record: %q", first.Name(), second.Name(), s.record())
+	}
+	third := s.p.Others(second)[0]
+	if third == first {
+		third = s.p.Others(second)[1]
+	}
+	if r := s.Slotkeeper("wait", "--standby", third.Name(), "--timeout", "2m"); r.Code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	doc := s.switchover(0, switchover.OutcomeDone, "--yes", "--to", third.Name())
+	if doc.Resumed {
+		t.Errorf("%+v", doc)
+	}
+	s.done(doc, second.Name(), third.Name())
+	if n := s.requests(); n != 2 {
+		t.Errorf("Patroni was asked %d times", n)
+	}
+}
+
 // Two runs at the same time ask once between them, and both go on to the end.
 func TestTwoSwitchoversAtOnce(t *testing.T) {
 	t.Parallel()
