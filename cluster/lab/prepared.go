@@ -51,6 +51,16 @@ func (w *writer) prepare(ctx context.Context, conn *pgx.Conn, name string, rows 
 	return err
 }
 
+// RollbackPrepared ends what a dead primary has left prepared, before the load's own
+// writers come to do so: a new slot would wait for it.
+func (n *Node) RollbackPrepared(ctx context.Context) error {
+	names, err := n.DB("").Strings(ctx, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")
+	for _, name := range names {
+		err = errors.Join(err, n.Exec(ctx, "ROLLBACK PREPARED '"+name+"'"))
+	}
+	return err
+}
+
 // PreparedName is the name under which a writer prepares a transaction.
 func PreparedName(writer int32, tx int64) string { return fmt.Sprintf("lab_%d_%d", writer, tx) }
 

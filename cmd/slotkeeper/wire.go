@@ -51,6 +51,7 @@ func policy(c *config.Config) plan.Policy {
 		LeaseTTL:   c.Etcd.LeaseTTL,
 
 		ManageStandbySlots: c.Protection.SynchronizedStandbySlots == config.Manage,
+		ManageOldSessions:  c.Protection.OldSessions == config.Manage,
 	}
 }
 

@@ -2,22 +2,28 @@ package plan
 
 import "github.com/slotkeeper/slotkeeper/cluster"
 
-// patroniSessions is how the application_name of Patroni's own sessions begins.
-const patroniSessions = "Patroni"
+// Whose sessions end: by the beginning of their application_name, or everybody's.
+const (
+	patroniSessions = "Patroni"
+	allSessions     = "*"
+)
 
-// endSessions ends Patroni's own idle sessions that keep mirrors from being made:
-// a session that began before the hold remembers rows as of no use that a mirror
-// needs, and could remove them after a promotion. Everybody else's sessions end by
-// themselves or are told of; Patroni keeps its own for good, and opens others
-// within the same loop when they are gone.
+// endSessions ends idle sessions that keep mirrors from being made: one that began
+// before the hold remembers rows as of no use that a mirror needs, and could remove
+// them after a promotion. Patroni keeps its own for good and opens others at once
+// when they are gone; everybody else's only where that is wanted.
 func (c *cycle) endSessions(node string) {
-	if c.o.Topology.Value.Manager == nil {
+	whose := patroniSessions
+	switch {
+	case c.p.ManageOldSessions:
+		whose = allSessions
+	case c.o.Topology.Value.Manager == nil:
 		return
 	}
 	for _, pr := range c.mine(node) {
 		if pr.send && pr.note.Tried.Code == cluster.CodeOldSession {
-			c.step(Step{ID: "sessions/" + node, Stage: StageApply, Node: node, Kind: StepSessions, Names: []string{patroniSessions},
-				Why: "Patroni connects anew; its sessions from before the hold could remove what " + pr.t.slot.Name + " needs"})
+			c.step(Step{ID: "sessions/" + node, Stage: StageApply, Node: node, Kind: StepSessions, Names: []string{whose},
+				Why: "these sessions are older than the hold, and could remove what " + pr.t.slot.Name + " needs"})
 			return
 		}
 	}

@@ -122,6 +122,12 @@ var situations = []situation{
 		w.turn()
 		w.now = w.now.Add(time.Second)
 	}},
+	{name: "new, beside a session that is older than the hold and may be ended", fresh: true, do: func(w *world) {
+		w.policy.ManageOldSessions = true
+		answer(cluster.CodeOldSession, "4711 (psql) is")(w)
+		w.turn()
+		w.now = w.now.Add(time.Second)
+	}},
 	{name: "new, database gone", fresh: true, do: answer(cluster.CodeDatabaseGone, "")},
 	{name: "new, interrupted", fresh: true, do: answer(cluster.CodeRetry, "canceling statement due to conflict with recovery")},
 	{name: "new, the call failed", fresh: true, do: func(w *world) { w.refuse = steps(StepApply) }},

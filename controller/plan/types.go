@@ -56,6 +56,9 @@ type Policy struct {
 	// ManageStandbySlots: synchronized_standby_slots is kept to the live
 	// candidates; else it is only looked at.
 	ManageStandbySlots bool
+	// ManageOldSessions: idle sessions of standbys that keep mirrors from being
+	// made are ended, whosever they are; else only Patroni's own.
+	ManageOldSessions bool
 }
 
 // Defaults of a Policy's zero fields.

@@ -18,6 +18,7 @@
 #include "access/timeline.h"
 #include "access/transam.h"
 #include "access/xlog.h"
+#include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "port/pg_crc32c.h"
@@ -26,6 +27,7 @@
 #include "replication/snapbuild.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "storage/spin.h"
 #include "utils/guc.h"
 #include "utils/palloc.h"
@@ -47,13 +49,13 @@
 #endif
 #if PG_VERSION_NUM >= 190000
 #include "replication/logicalctl.h"
-#include "storage/proc.h"
 #endif
 
 /* --- small things ---------------------------------------------------------- */
 
 #if PG_VERSION_NUM < 140000
 #define LSN_FORMAT_ARGS(lsn) ((uint32) ((lsn) >> 32)), ((uint32) (lsn))
+#define ROLE_PG_SIGNAL_BACKEND DEFAULT_ROLE_SIGNAL_BACKENDID
 #define ReadNextTransactionId() XidFromFullTransactionId(ReadNextFullTransactionId())
 #endif
 
@@ -122,6 +124,7 @@ typedef struct CompatSession
 	int			pid;
 	TimestampTz start;
 	bool		idle;			/* and in no transaction */
+	Oid			role;
 	const char *application;
 } CompatSession;
 
@@ -146,7 +149,10 @@ compat_sessions(void)
 #endif
 }
 
-/* The i-th, from 1 on; false where it is none that could read a catalog after a promotion. */
+/*
+ * The i-th, from 1 on; false where it is none that could read a catalog after a
+ * promotion. Its process id is given in any case, 0 for none.
+ */
 static inline bool
 compat_session(int i, CompatSession *session)
 {
@@ -158,18 +164,49 @@ compat_session(int i, CompatSession *session)
 #endif
 	const PgBackendStatus *status = local != NULL ? &local->backendStatus : NULL;
 
-	if (status == NULL || status->st_procpid == 0 || !OidIsValid(status->st_databaseid))
-		return false;
-	if (status->st_backendType != B_BACKEND && status->st_backendType != B_BG_WORKER &&
-		status->st_backendType != B_WAL_SENDER)
+	session->pid = 0;
+	if (status == NULL || status->st_procpid == 0)
 		return false;
 	session->pid = status->st_procpid;
 	session->start = status->st_proc_start_timestamp;
 	session->idle = status->st_state == STATE_IDLE;
+	session->role = status->st_userid;
 	session->application = status->st_appname;
-	return true;
+	if (!OidIsValid(status->st_databaseid)
+#if PG_VERSION_NUM >= 180000
+		&& status->st_state != STATE_STARTING
+#endif
+		)
+		return false;
+	return status->st_backendType == B_BACKEND || status->st_backendType == B_BG_WORKER ||
+		status->st_backendType == B_WAL_SENDER;
 #else
 	return false;
+#endif
+}
+
+/* The process in the i-th place of compat_clients(), if it serves a client; else 0. */
+static inline int
+compat_client(int i)
+{
+	const PGPROC *proc = &ProcGlobal->allProcs[i];
+
+#if PG_VERSION_NUM >= 190000
+	return proc->backendType == B_BACKEND ? proc->pid : 0;
+#elif PG_VERSION_NUM >= 180000
+	return proc->isRegularBackend ? proc->pid : 0;
+#else
+	return proc->isBackgroundWorker ? 0 : proc->pid;
+#endif
+}
+
+static inline int
+compat_clients(void)
+{
+#if PG_VERSION_NUM >= 140000
+	return ProcGlobal->allProcCount;
+#else
+	return 0;					/* as with sessions */
 #endif
 }
 

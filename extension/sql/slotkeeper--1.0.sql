@@ -146,8 +146,8 @@ RETURNS SETOF slotkeeper.outcome
 AS 'MODULE_PATHNAME', 'slotkeeper_hold'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
--- Ends the idle sessions of an application (Patroni; they connect anew by themselves)
--- that stand in the way of mirrors, since they are older than this standby's hold.
+-- Ends the idle sessions of an application (Patroni; or '*', everybody's) that stand
+-- in the way of mirrors, since they are older than this standby's hold.
 CREATE FUNCTION slotkeeper.end_sessions(
 	fence slotkeeper.fence,
 	application text)

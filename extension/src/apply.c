@@ -227,6 +227,7 @@ slotkeeper_apply(PG_FUNCTION_ARGS)
 		outcomes_refuse(fcinfo, &refusal, &changes[0].name, sizeof(Change), count);
 		return (Datum) 0;
 	}
+	compat_forget_horizons();	/* this session is not asked; see sessions.c */
 	each = AllocSetContextCreate(CurrentMemoryContext, "slotkeeper slot", ALLOCSET_DEFAULT_SIZES);
 	whole = MemoryContextSwitchTo(each);
 	for (int i = 0; i < count; i++)

@@ -69,10 +69,12 @@ begin_holding(HoldCall *call, TransactionId x)
 	marker->held_from = PG_UINT64_MAX;
 }
 
+/* A hold that pins nothing yet holds for nobody. */
 static void
 holds_now(HoldCall *call)
 {
-	if (!call->in_recovery || call->marker.held_since != DT_NOEND)
+	if (!call->in_recovery || call->marker.held_since != DT_NOEND ||
+		!TransactionIdIsNormal(MyReplicationSlot->data.catalog_xmin))
 		return;
 	compat_forget_horizons();
 	call->marker.held_since = GetCurrentTimestamp();
@@ -103,7 +105,7 @@ will_lower(const HoldCall *call)
 	TransactionId now = MyReplicationSlot->data.catalog_xmin;
 
 	if (!TransactionIdIsNormal(now))
-		return false;
+		return call->nwants > 0 || TransactionIdIsValid(call->target);
 	for (int i = 0; i < call->nwants; i++)
 		if (TransactionIdPrecedes(call->wants[i].catalog_xmin, now))
 			return true;
@@ -146,7 +148,7 @@ take_existing(HoldCall *call)
 	call->marker.held_since = marker.held_since;
 	call->marker.held_from = marker.held_from;
 	if (will_lower(call))
-		begin_holding(call, look.data.catalog_xmin);
+		begin_holding(call, TransactionIdIsNormal(look.data.catalog_xmin) ? look.data.catalog_xmin : ReadNextTransactionId());
 	(void) marker_write(HOLD_NAME, &call->marker);
 	call->pinned = hold_pinned_by(&look);
 	return true;

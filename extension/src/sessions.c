@@ -17,6 +17,8 @@
 
 #include "access/transam.h"
 #include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 
 #include "hold.h"
@@ -26,6 +28,9 @@ PG_FUNCTION_INFO_V1(slotkeeper_end_sessions);
 /* How many sessions a message names. */
 #define NAMED 3
 
+/* Its sessions may be ended by whoever may call this: it opens others at once. */
+#define PATRONI "Patroni"
+
 /* A clock that was set back makes sessions begin in the future. */
 static bool
 is_older(const CompatSession *session, TimestampTz held_since, TimestampTz now)
@@ -33,34 +38,96 @@ is_older(const CompatSession *session, TimestampTz held_since, TimestampTz now)
 	return session->pid != MyProcPid && (session->start < held_since || session->start > now);
 }
 
+typedef struct Found
+{
+	StringInfoData names;
+	int			count;
+} Found;
+
+static void
+add(Found *found, int pid, const char *what)
+{
+	if (++found->count > NAMED)
+		return;
+	appendStringInfo(&found->names, "%s%d", found->count > 1 ? ", " : "", pid);
+	if (*what != '\0')
+		appendStringInfo(&found->names, " (%s)", what);
+}
+
+/* Which processes serve clients, *count of them. */
+static int *
+clients(int *count)
+{
+	int			places = compat_clients();
+	int		   *pids = palloc(sizeof(int) * (places + 1));
+
+	*count = 0;
+	for (int i = 0; i < places; i++)
+		if (compat_client(i) != 0)
+			pids[(*count)++] = compat_client(i);
+	return pids;
+}
+
+/*
+ * A session that is still starting has no entry (up to 17), and has looked at
+ * catalogs by then. One that has just ended has none either.
+ */
+static void
+add_starting(Found *found, const int *pids, int count, const int *listed, int nlisted)
+{
+	for (int i = 0; i < count; i++)
+	{
+		bool		has_entry = pids[i] == MyProcPid;
+
+		for (int j = 0; j < nlisted && !has_entry; j++)
+			has_entry = listed[j] == pids[i];
+		if (!has_entry && BackendPidGetProc(pids[i]) != NULL)
+			add(found, pids[i], "starting");
+	}
+}
+
 bool
 sessions_endanger(const HoldSeen *hold, TransactionId x, char **which)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	StringInfoData names;
+	Found		found = {0};
+	int			nclients;
+	int		   *pids;
 	int			count;
-	int			found = 0;
+	int		   *listed;
 
 	if (!TransactionIdIsNormal(hold->unheld_before) || !TransactionIdPrecedes(x, hold->unheld_before))
 		return false;
-	initStringInfo(&names);
+	initStringInfo(&found.names);
+	pids = clients(&nclients);
 	count = compat_sessions();
+	listed = palloc(sizeof(int) * (count + 1));
 	for (int i = 1; i <= count; i++)
 	{
 		CompatSession session;
 
-		if (!compat_session(i, &session) || !is_older(&session, hold->held_since, now))
-			continue;
-		if (++found > NAMED)
-			continue;
-		appendStringInfo(&names, "%s%d", found > 1 ? ", " : "", session.pid);
-		if (*session.application != '\0')
-			appendStringInfo(&names, " (%s)", session.application);
+		if (compat_session(i, &session) && is_older(&session, hold->held_since, now))
+			add(&found, session.pid, session.application);
+		listed[i - 1] = session.pid;
 	}
-	if (found > NAMED)
-		appendStringInfo(&names, " and %d more", found - NAMED);
-	*which = names.data;
-	return found > 0;
+	add_starting(&found, pids, nclients, listed, count);
+	if (found.count > NAMED)
+		appendStringInfo(&found.names, " and %d more", found.count - NAMED);
+	*which = found.names.data;
+	return found.count > 0;
+}
+
+/* As pg_terminate_backend: its own role's, and others' by grant, a superuser's never. Patroni's any. */
+static bool
+may_end(const CompatSession *session, const char *application)
+{
+	Oid			role = GetUserId();
+
+	if (strcmp(application, PATRONI) == 0 || superuser())
+		return true;
+	if (superuser_arg(session->role))
+		return false;
+	return has_privs_of_role(role, session->role) || has_privs_of_role(role, ROLE_PG_SIGNAL_BACKEND);
 }
 
 /* "Patroni heartbeat" is of the application Patroni. */
@@ -69,6 +136,8 @@ is_of(const CompatSession *session, const char *application)
 {
 	size_t		length = strlen(application);
 
+	if (strcmp(application, "*") == 0)
+		return true;
 	return strncmp(session->application, application, length) == 0 &&
 		(session->application[length] == '\0' || session->application[length] == ' ');
 }
@@ -85,7 +154,7 @@ end_sessions(const Marker *marker, const char *application, Outcome *out)
 		CompatSession session;
 
 		if (compat_session(i, &session) && is_older(&session, marker->held_since, now) &&
-			session.idle && is_of(&session, application) && kill(session.pid, SIGTERM) == 0)
+			session.idle && is_of(&session, application) && may_end(&session, application) && kill(session.pid, SIGTERM) == 0)
 			ended++;
 	}
 	if (ended > 0)
@@ -110,7 +179,7 @@ slotkeeper_end_sessions(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("application must be the beginning of an application_name, of 1 to %d bytes", NAMEDATALEN - 1),
-				 errhint("Sessions of everybody are not ended by this function.")));
+				 errhint("For the sessions of everybody give '*'.")));
 	require_replication_role();
 	outcomes_begin(fcinfo);
 	outcome_init(&out, HOLD_NAME);

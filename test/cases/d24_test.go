@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -37,6 +38,22 @@ func TestD24SessionOlderThanTheHold(t *testing.T) {
 	lookAround(young)
 	s.FailOver(s.B)
 	lookAround(young)
+	s.Same(s.Peek(s.B, "cdc"), want)
+}
+
+// D24: where that is wanted, such a session is ended, if it is idle and of a role
+// whose sessions the controller may end.
+func TestD24OldSessionsAreEnded(t *testing.T) {
+	t.Parallel()
+	s, want := outdatedBeforeTheHold(t)
+	idle := s.SessionOf(s.B, lab.RoleName)
+	lookAround(idle)
+	s.Run("protection: {old_sessions: manage}\n")
+	s.Safe([]string{"cdc"})
+	if ends := harness.Major(t) >= 14; s.Backend(s.B, idle.PID()) == ends {
+		t.Errorf("session %d: ended %v, want %v", idle.PID(), !ends, ends)
+	}
+	s.FailOver(s.B)
 	s.Same(s.Peek(s.B, "cdc"), want)
 }
 

@@ -36,6 +36,7 @@ func (w *world) startDaemons() {
 func (w *world) start(d *daemon) {
 	self, err := w.lab.StartDaemon(lab.DaemonOptions{
 		Binary: harness.Binary(w.t), Members: w.nodes, Name: d.name, Etcd: w.etcd.Section(nil, "lease_ttl: "+leaseTTL.String()),
+		More: "protection: {old_sessions: manage}\n", // the observer is there before the hold of a node made anew
 	})
 	w.must(err)
 	d.mu.Lock()

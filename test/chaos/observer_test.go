@@ -17,8 +17,8 @@ import (
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
-// observer looks at every server all the time, as its superuser and into its
-// folder, and asks nothing of slotkeeper's.
+// observer looks at every server all the time, with a session and into its folder,
+// and asks nothing of slotkeeper's.
 type observer struct {
 	w      *world
 	cancel context.CancelFunc
@@ -93,7 +93,7 @@ func (o *observer) watch(ctx context.Context, n *lab.Node) {
 
 func (o *observer) session(ctx context.Context, n *lab.Node) {
 	bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
-	conn, err := n.Connect(bounded, "", "")
+	conn, err := n.Connect(bounded, "", lab.RoleName) // whose sessions the controller may end
 	cancel()
 	if err != nil {
 		return

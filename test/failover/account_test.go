@@ -18,6 +18,9 @@ func TestC01AccountFindsASlotMadeAnew(t *testing.T) {
 	report, err := lab.Failover(t.Context(), lab.Scenario{
 		Seed: 1, Standbys: 1, Binary: harness.Binary(t),
 		Sabotage: func(ctx context.Context, promoted *lab.Node) error {
+			if err := promoted.RollbackPrepared(ctx); err != nil {
+				return err
+			}
 			return promoted.Exec(ctx, `SELECT pg_drop_replication_slot('audit');
 				SELECT pg_create_logical_replication_slot('audit', 'pgoutput')`)
 		},

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -51,7 +52,13 @@ type Session struct {
 // Session opens one; it ends with the test.
 func (s *Scene) Session(n *lab.Node) *Session {
 	s.T.Helper()
-	conn, err := n.Connect(s.Ctx, "", "")
+	return s.SessionOf(n, "")
+}
+
+// SessionOf is one of a role.
+func (s *Scene) SessionOf(n *lab.Node, role string) *Session {
+	s.T.Helper()
+	conn, err := n.Connect(s.Ctx, "", role)
 	s.OK(err)
 	s.T.Cleanup(func() { _ = conn.Close(s.T.Context()) }) // its server may be dead
 	return &Session{scene: s, conn: conn}
@@ -59,6 +66,12 @@ func (s *Scene) Session(n *lab.Node) *Session {
 
 // PID is the process that serves the session.
 func (e *Session) PID() uint32 { return e.conn.PgConn().PID() }
+
+// Backend reports whether a node has a process that serves a session.
+func (s *Scene) Backend(n *lab.Node, pid uint32) bool {
+	s.T.Helper()
+	return s.Text(n, fmt.Sprintf("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %d)", pid)) == "true"
+}
 
 // Close ends the session.
 func (e *Session) Close() {

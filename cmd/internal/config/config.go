@@ -99,6 +99,7 @@ const Manage = "manage"
 type Protection struct {
 	MaxHoldAge               time.Duration
 	SynchronizedStandbySlots string
+	OldSessions              string
 	HoldForStandbys          string
 }
 
@@ -136,7 +137,7 @@ func Default() *Config {
 		Slots:      Slots{Include: []Match{{Name: "*"}}},
 		Sync:       Sync{Interval: time.Second, MinGap: 20 * time.Millisecond, CycleTimeout: 5 * time.Second},
 		Promotion:  Promotion{Policy: "prefer", MaxRefusals: 3, Deadline: 5 * time.Second, MaxProofAge: 5 * time.Minute},
-		Protection: Protection{MaxHoldAge: time.Hour, SynchronizedStandbySlots: "observe", HoldForStandbys: "observe"},
+		Protection: Protection{MaxHoldAge: time.Hour, SynchronizedStandbySlots: "observe", OldSessions: "observe", HoldForStandbys: "observe"},
 		Alerts:     Alerts{Grace: 30 * time.Second},
 		HTTP:       HTTP{Listen: "127.0.0.1:8009"},
 		Log:        Log{Level: "info", Format: "auto"},

@@ -36,7 +36,7 @@ slots:
   exclude: []
 sync: {interval: 1s, min_gap: 20ms, cycle_timeout: 5s}
 promotion: {policy: prefer, max_refusals: 3, deadline: 5s, max_proof_age: 5m}
-protection: {max_hold_age: 1h, synchronized_standby_slots: observe, hold_for_standbys: observe}
+protection: {max_hold_age: 1h, synchronized_standby_slots: observe, old_sessions: observe, hold_for_standbys: observe}
 alerts: {webhooks: [], alertmanager: "", grace: 30s}
 http: {listen: "127.0.0.1:8009", tls: {cert_file: "", key_file: ""}, username: "", password_file: ""}
 log: {level: info, format: auto}

@@ -45,6 +45,10 @@ var keysSync = []key{
 		func(c *Config) value {
 			return stringValue{&c.Protection.SynchronizedStandbySlots, oneOf("observe", Manage)}
 		}},
+	{"protection.old_sessions", `PostgreSQL 14 and later: sessions of a standby that began before slotkeeper_hold there can spoil a new mirror after a promotion. Observe: the mirror waits until they have ended, and old_session names them; Patroni's own idle ones are ended, it connects anew. Manage: every idle one is ended, once for each hold that is made. Default observe.`,
+		func(c *Config) value {
+			return stringValue{&c.Protection.OldSessions, oneOf("observe", Manage)}
+		}},
 	{"protection.hold_for_standbys", `Before PostgreSQL 17: observe, or manage, that consumers do not get ahead of the standbys. Default observe, for the same reason.`,
 		func(c *Config) value {
 			return stringValue{&c.Protection.HoldForStandbys, oneOf("observe", "manage")}

@@ -1,0 +1,88 @@
+#!/bin/bash
+# D24: sessions of a standby that are older than its hold remember rows as of no use
+# that a mirror needs (from 14 on), and remove them after a promotion.
+. "$(dirname "$0")/lib.sh"
+
+pair
+q a "CREATE TABLE t (id int)" >/dev/null
+slot a cdc
+q a "INSERT INTO t SELECT generate_series(1, 10)" "ALTER TABLE t ADD COLUMN b text" \
+	"INSERT INTO t SELECT i, 'b' FROM generate_series(11, 20) i" "ALTER TABLE t DROP COLUMN id" "INSERT INTO t VALUES ('b')" >/dev/null
+q a "DO \$\$ BEGIN FOR i IN 1..300 LOOP EXECUTE 'CREATE TABLE churn (a int, b int)'; COMMIT; EXECUTE 'DROP TABLE churn'; COMMIT; END LOOP; END \$\$" >/dev/null
+q a "CREATE ROLE keeper LOGIN REPLICATION" "GRANT USAGE ON SCHEMA slotkeeper TO keeper" "GRANT EXECUTE ON ALL ROUTINES IN SCHEMA slotkeeper TO keeper" >/dev/null
+want=$(q a "SELECT data FROM pg_logical_slot_peek_changes('cdc', NULL, NULL)")
+caught_up b a
+if [ "$(q a "SHOW server_version_num")" -lt 140000 ]; then
+	echo "ok: sessions of this major remember nothing"
+	exit 0
+fi
+
+# session NAME: psql on b that stays, as NAME; ask NAME SQL waits for its answer
+session() {
+	local in="$WORK/$1.in"
+	mkfifo "$in"
+	PGAPPNAME=$1 psql -X -At -h "$WORK/nodes/b" -p "$PORT" -U postgres -d postgres <"$in" >"$WORK/$1.out" 2>&1 &
+	pids[$1]=$!
+	exec {fds[$1]}>"$in"
+	ask "$1" "SET enable_seqscan = off; SET enable_bitmapscan = off"
+	look_around "$1"
+}
+declare -A fds pids
+asked=0
+ask() {
+	asked=$((asked + 1))
+	echo "$2; SELECT 'answered $asked';" >&"${fds[$1]}"
+	while ! grep -q "^answered $asked\$" "$WORK/$1.out"; do
+		kill -0 "${pids[$1]}" || { cat "$WORK/$1.out"; return 1; }
+	done
+}
+look_around() {
+	ask "$1" "SELECT count(*) FROM pg_class WHERE relname IN ('churn', 't'); SELECT count(*) FROM pg_attribute WHERE attrelid > 16000; SELECT count(*) FROM pg_class WHERE oid > 0"
+}
+leave() {
+	echo '\q' >&"${fds[$1]}" # its end of the pipe is not the only one
+	exec {fds[$1]}>&-
+	wait "${pids[$1]}"
+}
+
+session first
+is "a hold that pins nothing" "$(q b "SELECT name, code FROM slotkeeper.hold($(fence), 1, '{}', NULL)")" "slotkeeper_hold|held"
+session second
+is "the hold" "$(hold a 1 "$(wants a cdc)")" "cdc|held"
+is "the standby's" "$(hold b 1 "$(wants a cdc)")" "cdc|held"
+c=$(changes a cdc)
+said=$(apply_row b "$c")
+like "no mirror beside the first" "$said" 'old_session.*\(first\)'
+like "nor beside the second" "$said" 'old_session.*\(second\)'
+
+leave first
+like "one began before the hold pinned anything" "$(apply_row b "$c")" 'old_session.*: [0-9]+ \(second\)\.'
+
+is "a role may not end what it could not otherwise" \
+	"$(q b "SET ROLE keeper" "SELECT code FROM slotkeeper.end_sessions($(fence), '*')" | tail -n 1)" "unchanged"
+is "nor does another application's name" "$(q b "SELECT code FROM slotkeeper.end_sessions($(fence), 'sec')")" "unchanged"
+session Patroni
+is "Patroni's, though older than nothing, stay" "$(q b "SELECT code FROM slotkeeper.end_sessions($(fence), 'Patroni')")" "unchanged"
+leave Patroni
+
+ask second "SELECT name, code FROM slotkeeper.apply($(fence), $c, 1000000000)"
+is "the session that makes the mirror looks anew itself" "$(grep '^cdc' "$WORK/second.out")" "cdc|made"
+is "and is gone again" "$(q b "SELECT code FROM slotkeeper.drop($(fence), '{cdc}')")" "dropped"
+
+session third
+leave second
+PGAPPNAME=late PGOPTIONS='-c post_auth_delay=5' psql -X -h "$WORK/nodes/b" -p "$PORT" -U postgres -d postgres -c 'SELECT 1' >/dev/null &
+late=$!
+until [[ "$(apply_row b "$c")" == *old_session*starting* ]]; do
+	kill -0 "$late" || { echo "not ok: a session that is starting is not seen"; exit 1; }
+	q b "SELECT code FROM slotkeeper.drop($(fence), '{cdc}')" >/dev/null
+done
+echo "ok: a session that is starting may have looked around"
+wait "$late"
+is "without it" "$(apply b "$c")" "cdc|made"
+caught_up b a
+stop a immediate
+promote b
+look_around third
+is "all is decoded" "$(q b "SELECT data FROM pg_logical_slot_peek_changes('cdc', NULL, NULL)")" "$want"
+leave third
