@@ -115,7 +115,7 @@ func (v *view) one() call {
 	case 13:
 		return v.wait()
 	case 14:
-		return call{"end_sessions", []arg{v.fence, plain(aText, pick(v.rand, lit("Patroni"), lit("nobody"), lit("*")))}}
+		return call{"end_sessions", []arg{v.fence, plain(aText, pick(v.rand, lit("Patroni"), lit("nobody")))}}
 	}
 	if len(v.originals) == 0 {
 		return call{"node", nil}
