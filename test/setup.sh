@@ -53,6 +53,7 @@ look() {
     need patchelf command -v patchelf
     need etcd-server command -v etcd
     need etcd-client command -v etcdctl
+    need systemd command -v systemd-analyze # the unit is verified by it; nothing of it runs
     # What Patroni stands on: its own Python is the system's, whatever comes first in PATH.
     need "python3 python3-etcd python3-urllib3 python3-dateutil python3-yaml python3-psycopg2 python3-psutil \
         python3-click python3-prettytable python3-cdiff python3-pkg-resources" \
