@@ -36,12 +36,17 @@ func (c *cycle) stuckRestarts() {
 }
 
 // stuckBy names the transaction that holds restart_lsn: the oldest open one,
-// where that began before restart_lsn was first seen where it stands.
+// where the slot's catalog_xmin is its id. A slot's catalog_xmin becomes the oldest
+// id that was running whenever the consumer confirms past a record of the running
+// transactions (LogicalIncreaseXminForSlot in PostgreSQL's logical.c), so it is
+// the id of whoever holds restart_lsn back; a younger transaction's it cannot be
+// while something older is still to be confirmed. Clocks say nothing here:
+// restart_lsn also stands while nobody writes.
 func (c *cycle) stuckBy(t *tracked) (who, hint string) {
 	n := c.lead.read.Node
 	w := n.OldestWriter
-	if !w.OK || w.V.Started.After(t.note.RestartSince) {
-		return "", "no open transaction is that old: its consumer has not confirmed since one has ended; look at the consumer"
+	if !w.OK || t.slot.CatalogXmin != cluster.Some(w.V.XID) {
+		return "", "no open transaction holds it: its consumer has not confirmed since the one that did has ended; look at the consumer"
 	}
 	since := fmt.Sprintf("transaction %s, %d transactions old, since %s", w.V.XID, w.V.XID.Age(n.NextXID), w.V.Started.UTC().Format(time.RFC3339))
 	if w.V.PID == 0 {

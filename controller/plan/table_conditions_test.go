@@ -26,14 +26,14 @@ func consumed(w *world, sent, confirmed cluster.LSN) {
 	p.walsenders = []cluster.Walsender{{PID: 7, State: "streaming", SlotName: "app", Sent: cluster.Some(sent)}}
 }
 
-// stuck is a restart_lsn that has stood for so long.
+// stuck is a restart_lsn that has stood for so long, behind the transaction writer.
 func stuck(d time.Duration, writer cluster.Transaction) func(*world) {
 	return func(w *world) {
 		w.write(100 << 20)
 		app(w, "a").Confirmed = w.primary().node.Insert
 		w.replayAll()
-		if writer.XID != 0 {
-			writer.Started = w.now.Add(-time.Hour)
+		if writer.PID != 0 || writer.GID != "" {
+			writer.Started, writer.XID = w.now.Add(-time.Hour), app(w, "a").CatalogXmin.V
 			w.servers["a"].node.OldestWriter = cluster.Some(writer)
 		}
 		w.turn()
@@ -129,9 +129,9 @@ var conditionSituations = []situation{
 		w.receive("b", w.primary().node.Insert.V)
 		w.receive("c", w.primary().node.Insert.V)
 	}},
-	{name: "a transaction of half a minute holds restart_lsn", do: stuck(30*time.Second, cluster.Transaction{PID: 4711, XID: 750})},
-	{name: "a transaction of five minutes holds restart_lsn", do: stuck(5*time.Minute, cluster.Transaction{PID: 4711, XID: 750})},
-	{name: "a prepared transaction holds restart_lsn", do: stuck(5*time.Minute, cluster.Transaction{GID: "it's", XID: 750})},
+	{name: "a transaction of half a minute holds restart_lsn", do: stuck(30*time.Second, cluster.Transaction{PID: 4711})},
+	{name: "a transaction of five minutes holds restart_lsn", do: stuck(5*time.Minute, cluster.Transaction{PID: 4711})},
+	{name: "a prepared transaction holds restart_lsn", do: stuck(5*time.Minute, cluster.Transaction{GID: "it's"})},
 	{name: "nothing holds restart_lsn but its consumer", do: stuck(5*time.Minute, cluster.Transaction{})},
 
 	{name: "promoted behind the consumer", do: func(w *world) { w.catchUp("app"); w.turn(); w.promote("b") }},
