@@ -123,11 +123,15 @@ func TestD12GateDoesNotWaitForWhatPatroniWillNotTake(t *testing.T) {
 		prepare func(unsafe, safe *lab.PatroniMember) (undo func())
 	}{
 		{"less WAL", func(unsafe, safe *lab.PatroniMember) func() {
-			pid, err := strconv.Atoi(s.Text(s.leader().Node(), "SELECT pid FROM pg_stat_replication WHERE application_name = '"+safe.Name()+"'"))
+			leader := s.leader().Node()
+			pid, err := strconv.Atoi(s.Text(leader, "SELECT pid FROM pg_stat_replication WHERE application_name = '"+safe.Name()+"'"))
 			s.OK(err)
 			s.OK(syscall.Kill(pid, syscall.SIGSTOP)) // it dies with its server
+			// Patroni has the others follow whoever has the leader key, while the gate
+			// there still answers: they would catch up, and then be the better ones.
+			s.Exec(leader, "ALTER ROLE replicator NOLOGIN")
 			s.write(1, 1000, unsafe)
-			return func() {}
+			return func() { s.Exec(s.leader().Node(), "ALTER ROLE replicator LOGIN") }
 		}},
 		{"nofailover", func(_, safe *lab.PatroniMember) func() {
 			s.OK(safe.Configure(map[string]any{"tags": map[string]any{"nofailover": true}}))
