@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,10 +33,10 @@ type Member struct {
 	Role    Role
 	State   string // running, starting, stopped and others
 	Version string // of Patroni
-	// Streaming: its server runs and streams. Up to 3.x Patroni tells no more of a
-	// standby than that it runs, and then it is what is said here.
-	Streaming bool
-	Timeline  cluster.Opt[cluster.Timeline]
+	// Running: its server ran when the key was last written, each loop_wait or so.
+	// From where it gets its WAL by now the server itself knows better.
+	Running  bool
+	Timeline cluster.Opt[cluster.Timeline]
 	// Position is where its WAL ends, received or replayed, on a primary written.
 	Position cluster.Opt[cluster.LSN]
 	Receive  cluster.Opt[cluster.LSN] // 4.1 and later
@@ -61,8 +62,7 @@ func parseMember(name string, value []byte) Member {
 	if m.Role == "master" {
 		m.Role = Primary
 	}
-	replication, said := o["replication_state"]
-	m.Streaming = m.State == "streaming" || m.State == "running" && m.Role != Primary && (!said && !m.atLeast(4, 0) || text(replication) == "streaming")
+	m.Running = slices.Contains([]string{"running", "streaming", "in archive recovery"}, m.State)
 	m.Position, m.Receive, m.Replay = position(o["xlog_location"]), position(o["receive_lsn"]), position(o["replay_lsn"])
 	if n, ok := integer(o["timeline"]); ok && n > 0 && n <= 1<<32-1 {
 		m.Timeline = cluster.Some(cluster.Timeline(n))

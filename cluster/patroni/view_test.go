@@ -12,34 +12,34 @@ import (
 
 func TestSamplesOfEachVersion(t *testing.T) {
 	for version, want := range map[string]struct {
-		leader    string
-		primary   string
-		streaming string
-		config    Config
+		leader  string
+		primary string
+		running string
+		config  Config
 	}{
-		"3.0.2": {"node1", "node1", "node3", Config{TTL: 20 * time.Second, LoopWait: time.Second, RetryTimeout: 3 * time.Second, MaximumLag: 1 << 20, UseSlots: true, Feedback: cluster.Some(true)}},
-		"4.0.7": {"node1", "node1", "node2 node3", Config{TTL: 20 * time.Second, LoopWait: 5 * time.Second, RetryTimeout: 10 * time.Second, MaximumLag: 1 << 20, UseSlots: true, Feedback: cluster.Some(true), Paused: true, Synchronous: true, Quorum: true}},
-		"4.1.5": {"node2", "node2", "node1", Config{TTL: 20 * time.Second, LoopWait: time.Second, RetryTimeout: 3 * time.Second, MaximumLag: 1 << 20, Feedback: cluster.Some(false), Failsafe: true}},
+		"3.0.2": {"node1", "node1", "node1 node3", Config{TTL: 20 * time.Second, LoopWait: time.Second, RetryTimeout: 3 * time.Second, MaximumLag: 1 << 20, UseSlots: true, Feedback: cluster.Some(true)}},
+		"4.0.7": {"node1", "node1", "node1 node2 node3", Config{TTL: 20 * time.Second, LoopWait: 5 * time.Second, RetryTimeout: 10 * time.Second, MaximumLag: 1 << 20, UseSlots: true, Feedback: cluster.Some(true), Paused: true, Synchronous: true, Quorum: true}},
+		"4.1.5": {"node2", "node2", "node1 node2 node3", Config{TTL: 20 * time.Second, LoopWait: time.Second, RetryTimeout: 3 * time.Second, MaximumLag: 1 << 20, Feedback: cluster.Some(false), Failsafe: true}},
 	} {
 		t.Run(version, func(t *testing.T) {
 			v := Parse(keysOf(samples[version]))
 			if len(v.Problems) != 0 || v.Leader != cluster.Some(want.leader) || len(v.Members) != 3 || v.Revision != 7 {
 				t.Fatalf("%+v", v)
 			}
-			var primary, streaming []string
+			var primary, running []string
 			for _, m := range v.Members {
 				if m.Role == Primary {
 					primary = append(primary, m.Name)
 				}
-				if m.Streaming {
-					streaming = append(streaming, m.Name)
+				if m.Running {
+					running = append(running, m.Name)
 				}
 				if m.Conninfo() == "" || !strings.HasPrefix(m.API, "http://127.0.0.1:") || strings.Contains(m.API, "patroni") || m.Version != version {
 					t.Errorf("%+v", m)
 				}
 			}
-			if strings.Join(primary, " ") != want.primary || strings.Join(streaming, " ") != want.streaming {
-				t.Errorf("primary %v, streaming %v", primary, streaming)
+			if strings.Join(primary, " ") != want.primary || strings.Join(running, " ") != want.running {
+				t.Errorf("primary %v, running %v", primary, running)
 			}
 			v.Config.Slots = cluster.SlotRules{}
 			if diff := cmp.Diff(want.config, v.Config); diff != "" {

@@ -186,7 +186,7 @@ func keysOf(v patroni.View) switchover.Keys {
 	for _, m := range v.Members {
 		k.Members = append(k.Members, switchover.Member{
 			Name: m.Name, NoFailover: m.Tags.NoFailover, Priority: m.Tags.FailoverPriority, NoSync: m.Tags.NoSync,
-			Sync: v.Sync.Synchronous(m.Name), Streaming: m.Streaming, State: m.State, Unusable: m.Unusable,
+			Sync: v.Sync.Synchronous(m.Name), Running: m.Running, State: m.State, Unusable: m.Unusable,
 		})
 	}
 	for _, fork := range v.History {

@@ -13,7 +13,7 @@ func (f *Facts) leadsNow() {
 	f.led("b", 2)
 	f.Nodes["a"] = known(replica(2, 5000, slot("cdc", 4000)))
 	f.Nodes["c"] = known(replica(2, 4900, slot("cdc", 4000)))
-	f.Keys.Value.Members[0].Streaming = true
+	f.Keys.Value.Members[0].Running = true
 	f.Status = known(safeStatus("b", 2, "a", "c"))
 }
 

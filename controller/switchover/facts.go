@@ -82,7 +82,7 @@ type Member struct {
 	Priority   int64
 	NoSync     bool
 	Sync       bool // it is in the key of synchronous replication
-	Streaming  bool
+	Running    bool // its server does, Patroni says
 	State      string
 	Unusable   string // why its address is not known
 }

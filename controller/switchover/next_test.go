@@ -18,7 +18,7 @@ func TestNextSwitchover(t *testing.T) {
 				f.Nodes[name] = known(replica(2, 6000, slot("cdc", 4000)))
 			}
 		}
-		f.Keys.Value.Members[0].Streaming = true
+		f.Keys.Value.Members[0].Running = true
 		f.Status = known(safeStatus(leader, 2, "a", "b", "c"))
 		f.Status.Value.ObservedAt = begun.Add(time.Second)
 		f.Status.Value.Slots[0].Standbys[0].Verdict = plan.Unsafe
@@ -49,6 +49,10 @@ func TestNextSwitchover(t *testing.T) {
 			}
 			if c.refused != "" {
 				wantEnd(t, d, OutcomeRefused, false, c.refused)
+				// It is about the next one where that was what it would have begun.
+				if r := d.Result; r.From == c.leader != (c.to != c.leader) || r.Resumed != (c.to == c.leader) {
+					t.Errorf("it tells of %s to %s, resumed %v", r.From, r.To, r.Resumed)
+				}
 				return
 			}
 			want(t, d, "old_primary", Wait, "cdc is UNSAFE")

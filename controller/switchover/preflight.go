@@ -19,7 +19,7 @@ func preflight(p Policy, m Memory, f Facts) check {
 		if p.DryRun {
 			return ending(OutcomeRunning, "run it without --dry-run: it goes on with that one", "a switchover from %s to %s is under way", r.Leader, r.Candidate)
 		}
-		if m.past(r) && p.To != "" && p.To != m.led {
+		if m.next(p, r) {
 			if c := settled(f); !c.done {
 				return c
 			}
@@ -50,6 +50,9 @@ func preflight(p Policy, m Memory, f Facts) check {
 // past: when this run began, the handover that another had asked for was over. Only
 // the old primary's return may be open, and that may never come.
 func (m Memory) past(r Record) bool { return r.ID != m.ID && m.led != "" && !m.awaited }
+
+// next: this run is to begin the one after.
+func (m Memory) next(p Policy, r Record) bool { return m.past(r) && p.To != "" && p.To != m.led }
 
 // settled looks at what has nothing to do with the candidate.
 func settled(f Facts) check {
@@ -137,6 +140,8 @@ func barred(name string, f Facts) check {
 		return refuse("name a synchronous standby (patronictl list)", "Patroni is in synchronous mode, and it is an asynchronous standby")
 	case m.Unusable != "":
 		return refuse("", "%s", m.Unusable)
+	case !m.Running:
+		return refuse("wait until it runs (patronictl list)", "Patroni says that it is %q", m.State)
 	}
 	server := f.Nodes[name]
 	leader := f.Nodes[k.Leader.Or("")].Value.Node
@@ -149,8 +154,9 @@ func barred(name string, f Facts) check {
 		return refuse("mend its conn_url", "its address leads to another system")
 	case !n.InRecovery:
 		return refuse("", "it is not a standby")
-	case !m.Streaming || !server.Value.Receiving:
-		return refuse("wait until it streams (patronictl list)", "it does not stream (Patroni says %q)", m.State)
+	case !server.Value.Receiving:
+		// Its own server says so: Patroni's key lags behind, after a promotion above all.
+		return refuse("wait until it streams (patronictl list)", "it does not stream")
 	case n.Timeline != leader.Timeline:
 		return refuse("wait until it follows", "it has replayed timeline %d, the leader is on %d", n.Timeline, leader.Timeline)
 	}

@@ -68,7 +68,7 @@ func TestPreflight(t *testing.T) {
 		"candidate silent":    {func(_ *Policy, f *Facts) { f.silent("b", "time is up") }, OutcomeUnknown, "time is up"},
 		"candidate elsewhere": {func(_ *Policy, f *Facts) { f.node("b", func(n *Node) { n.Node.SystemID = 8 }) }, OutcomeRefused, "another system"},
 		"not streaming":       {func(_ *Policy, f *Facts) { f.node("b", func(n *Node) { n.Receiving = false }) }, OutcomeRefused, "does not stream"},
-		"not by Patroni":      {func(_ *Policy, f *Facts) { m := member(f, "b"); m.Streaming, m.State = false, "in archive recovery" }, OutcomeRefused, "in archive recovery"},
+		"not running":         {func(_ *Policy, f *Facts) { m := member(f, "b"); m.Running, m.State = false, "starting" }, OutcomeRefused, `Patroni says that it is "starting"`},
 		"other timeline":      {func(_ *Policy, f *Facts) { f.node("b", func(n *Node) { n.Node.Timeline = 3 }) }, OutcomeRefused, "timeline 3"},
 		"slot unsafe":         {func(_ *Policy, f *Facts) { verdict(f, "b", plan.Unsafe, plan.ReasonProtectionGap) }, OutcomeRefused, "cdc is UNSAFE protection_gap"},
 		"slot pending":        {func(_ *Policy, f *Facts) { verdict(f, "b", plan.Pending, plan.ReasonReplayLag) }, OutcomeRefused, "slotkeeper wait"},

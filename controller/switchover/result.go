@@ -81,7 +81,7 @@ func result(o Outcome, text, hint string, p Policy, m Memory, f Facts) Result {
 		Gate: []Answer{}, Slots: []SlotResult{}, Walsenders: []Sender{},
 	}
 	r, under := record(f)
-	if !under {
+	if !under || m.next(p, r) {
 		if p.To != "" {
 			res.To = p.To
 		}

@@ -47,8 +47,8 @@ func scene() (Policy, Memory, Facts) {
 			Leader: cluster.Some("a"), Modified: 40, Retry: 10 * time.Second,
 			Members: []Member{
 				{Name: "a", Priority: 1, State: "running"},
-				{Name: "b", Priority: 1, State: "streaming", Streaming: true},
-				{Name: "c", Priority: 1, State: "streaming", Streaming: true},
+				{Name: "b", Priority: 1, State: "streaming", Running: true},
+				{Name: "c", Priority: 1, State: "streaming", Running: true},
 			},
 		}),
 		Nodes: map[string]plan.Fact[Node]{
