@@ -45,7 +45,12 @@ func (r roster) member(name string) (cluster.Member, error) {
 func (r roster) field(me string) gate.Field {
 	f := gate.Field{Me: r.candidate(me)}
 	if v := r.patroni; v != nil {
-		f.Sync, f.MaximumLag, f.Leader = v.Config.Synchronous, v.Config.MaximumLag, v.Status.Optime
+		f.MaximumLag, f.Leader = v.Config.MaximumLag, v.Status.Optime
+		// Asked for and not begun yet, synchronous mode bars nobody.
+		f.Sync, f.SyncLeader = v.Config.Synchronous && v.Sync.Leader != "", v.Sync.Leader
+		if v.Config.Quorum {
+			f.Quorum = cluster.Some(v.Sync.Quorum)
+		}
 	}
 	return f
 }

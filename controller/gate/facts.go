@@ -91,6 +91,11 @@ type Field struct {
 	Others []Candidate
 	// Sync: only members that the cluster manager calls synchronous may be promoted.
 	Sync bool
+	// Quorum, in quorum mode instead: any member may be promoted for which this many
+	// synchronous ones beside it speak, one more where it is none itself.
+	Quorum cluster.Opt[int64]
+	// SyncLeader is the primary that all of them have confirmed to.
+	SyncLeader string
 	// MaximumLag is how many bytes a candidate may be behind Leader, the last known
 	// position of the old primary; zero: it does not matter.
 	MaximumLag int64

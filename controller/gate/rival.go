@@ -22,7 +22,7 @@ func (f Field) barred(c Candidate) string {
 		return "its failover_priority is 0"
 	case c.Priority < f.Me.Priority:
 		return fmt.Sprintf("its failover_priority is %d, this node's %d", c.Priority, f.Me.Priority)
-	case f.Sync && !c.Sync:
+	case f.Sync && !f.Quorum.OK && !c.Sync:
 		return "it is not synchronous"
 	case f.Me.Timeline != 0 && c.Timeline != f.Me.Timeline:
 		return fmt.Sprintf("it is on timeline %d, this node on %d", c.Timeline, f.Me.Timeline)
@@ -31,7 +31,34 @@ func (f Field) barred(c Candidate) string {
 	case f.MaximumLag > 0 && f.Leader > c.Received && f.Leader-c.Received > cluster.LSN(f.MaximumLag):
 		return fmt.Sprintf("it is %d bytes behind the old primary, maximum_lag_on_failover is %d", uint64(f.Leader-c.Received), f.MaximumLag)
 	}
-	return ""
+	return f.outvoted(c)
+}
+
+// outvoted: in quorum mode Patroni takes a member that enough of the synchronous ones
+// are not ahead of, so that one of them has all that was committed. It need not be
+// one of them. The old primary has all of it where nobody is ahead.
+func (f Field) outvoted(c Candidate) string {
+	if !f.Sync || !f.Quorum.OK {
+		return ""
+	}
+	var votes, ahead int64
+	for _, voter := range append([]Candidate{f.Me}, f.Others...) {
+		switch {
+		case voter.Name == c.Name || voter.Trouble != "" || voter.NoFailover || voter.Received == 0:
+		case voter.Received > c.Received:
+			ahead++
+		case voter.Sync:
+			votes++
+		}
+	}
+	needs := f.Quorum.V
+	if !c.Sync {
+		needs++
+	}
+	if votes >= needs || ahead == 0 && c.Name == f.SyncLeader {
+		return ""
+	}
+	return fmt.Sprintf("the quorum would not take it: %d of the %d synchronous members that it needs are there and have received no more", votes, needs)
 }
 
 // better names a live member that would lose nothing and would be taken; "" and
