@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -57,6 +58,7 @@ func PatroniMajor(version string) (int, error) {
 // Patroni is a cluster whose members are kept by real Patroni, with a real etcd.
 type Patroni struct {
 	cluster *Cluster
+	dir     string // of its members and of its gate: a lab may hold several
 	options PatroniOptions
 	library string // what PYTHONPATH names
 	sample  map[string]any
@@ -97,6 +99,13 @@ func (c *Cluster) StartPatroni(ctx context.Context, options PatroniOptions) (*Pa
 
 func (p *Patroni) start(ctx context.Context) error {
 	var err error
+	p.dir = filepath.Join(p.cluster.dir, p.options.Scope)
+	if err := os.Mkdir(p.dir, 0o755); err != nil {
+		return fmt.Errorf("making the folder of Patroni's cluster: %w", err)
+	}
+	if err := p.cluster.own(p.dir); err != nil {
+		return err
+	}
 	if p.etcd, err = StartEtcd(ctx, EtcdOptions{Dir: p.cluster.dir, Members: 1}); err != nil {
 		return err
 	}
@@ -169,15 +178,32 @@ func (p *Patroni) Member(name string) *PatroniMember {
 	return nil
 }
 
-// Leader waits until a member has the leader key and its server takes writes.
+// Leader waits until a member has the leader key and its server takes writes; in a
+// standby cluster, until it streams from the other cluster.
 func (p *Patroni) Leader(ctx context.Context) (*PatroniMember, error) {
 	var leader *PatroniMember
 	err := poll(ctx, 20*time.Millisecond, "Patroni to have a leader", func() (bool, error) {
 		name, err := p.LeaderKey(ctx)
 		leader = p.Member(name)
-		return err == nil && leader != nil && leader.writable(ctx), nil
+		return err == nil && leader != nil && p.leads(ctx, leader), nil
 	})
 	return leader, err
+}
+
+// leads reports whether the server of the member with the leader key does what a
+// leader's has to.
+func (p *Patroni) leads(ctx context.Context, m *PatroniMember) bool {
+	var config struct {
+		Remote map[string]any `json:"standby_cluster"`
+	}
+	text, err := p.Key(ctx, "config")
+	if err != nil || json.Unmarshal([]byte(text), &config) != nil {
+		return false
+	}
+	if config.Remote != nil {
+		return m.follows(ctx)
+	}
+	return m.writable(ctx)
 }
 
 // Others gives all members but one.
@@ -199,7 +225,7 @@ func (p *Patroni) WaitStreaming(ctx context.Context) error {
 		var missing []string
 		name, err := p.LeaderKey(ctx)
 		leader := p.Member(name)
-		if err != nil || leader == nil || !leader.writable(ctx) {
+		if err != nil || leader == nil || !p.leads(ctx, leader) {
 			what = "no member leads"
 			return false, nil
 		}

@@ -32,7 +32,7 @@ func (p *Patroni) newMember(name string) (*PatroniMember, error) {
 		return nil, err
 	}
 	// A member's name may hold what a folder's had better not.
-	node.data = filepath.Join(p.cluster.dir, fmt.Sprintf("member%d", len(p.members)+1))
+	node.data = filepath.Join(p.dir, fmt.Sprintf("member%d", len(p.members)+1))
 	port, err := FreePort()
 	if err != nil {
 		return nil, err

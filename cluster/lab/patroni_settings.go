@@ -122,7 +122,7 @@ func (p *Patroni) installGate() error {
 	if err != nil {
 		return fmt.Errorf("installing the gate: %w", err)
 	}
-	p.gate = gateFiles{filepath.Join(p.cluster.dir, "gate"), filepath.Join(p.cluster.dir, "gate.yaml")}
+	p.gate = gateFiles{filepath.Join(p.dir, "gate"), filepath.Join(p.dir, "gate.yaml")}
 	if err := os.WriteFile(p.gate.program, program, 0o755); err != nil {
 		return fmt.Errorf("installing the gate: %w", err)
 	}
