@@ -39,6 +39,7 @@ type Stream struct {
 	done      chan struct{}
 	err       error // read it after done
 	confirmed atomic.Uint64
+	reached   atomic.Uint64 // position, for others to read
 
 	decoder  decoder
 	position cluster.LSN // what may be confirmed
@@ -209,7 +210,7 @@ func (s *Stream) data(ctx context.Context, data []byte) error {
 		// All that ended before it was sent before it. In the middle of a
 		// transaction that transaction's end is still to come.
 		if !s.decoder.open {
-			s.position = max(s.position, cluster.LSN(keepalive.ServerWALEnd))
+			s.reach(cluster.LSN(keepalive.ServerWALEnd))
 		}
 		if keepalive.ReplyRequested {
 			return s.confirm(ctx, true)
@@ -224,11 +225,17 @@ func (s *Stream) data(ctx context.Context, data []byte) error {
 		if err != nil {
 			return fmt.Errorf("streaming from slot %q: %w", s.consumer.Slot, err)
 		}
-		s.position = max(s.position, end)
+		s.reach(end)
 		return nil
 	default:
 		return fmt.Errorf("streaming from slot %q: unexpected message of kind %q", s.consumer.Slot, data[0])
 	}
+}
+
+// reach comes after what it stands for has been noted.
+func (s *Stream) reach(position cluster.LSN) {
+	s.position = max(s.position, position)
+	s.reached.Store(uint64(s.position))
 }
 
 // confirm tells the server how far the consumer is: when that moved and the

@@ -76,6 +76,7 @@ type Load struct {
 	failure      error
 	acknowledged map[txID]int // rows per transaction whose commit the server acknowledged
 	messages     []Message
+	paused       chan struct{} // closed by Resume; nil while they work
 }
 
 // StartLoad starts the writers on a primary. They go on until Stop, and on to
@@ -113,6 +114,41 @@ func StartLoad(ctx context.Context, primary *Node, options LoadOptions) *Load {
 // Retarget sends the writers to another node. Whoever has a session on the old
 // one stays there until it breaks.
 func (l *Load) Retarget(primary *Node) { l.target.Store(primary) }
+
+// Pause has each writer finish its transaction and begin none until Resume. It does
+// not wait for them.
+func (l *Load) Pause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused == nil {
+		l.paused = make(chan struct{})
+	}
+}
+
+// Resume undoes Pause.
+func (l *Load) Resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused != nil {
+		close(l.paused)
+		l.paused = nil
+	}
+}
+
+// waitPaused returns when the writers may work, or shall end.
+func (l *Load) waitPaused(ctx context.Context) {
+	l.mu.Lock()
+	paused := l.paused
+	l.mu.Unlock()
+	if paused == nil {
+		return
+	}
+	select {
+	case <-paused:
+	case <-l.stop:
+	case <-ctx.Done():
+	}
+}
 
 // Failed is closed when a writer failed other than by losing its server; Stop
 // gives the reason.
@@ -252,13 +288,16 @@ func (w *writer) session(ctx context.Context, node *Node) error {
 	w.node = node.name
 	// No cached plans or parameter types: the tables change under the writers.
 	conn.Config().DefaultQueryExecMode = pgx.QueryExecModeExec
-	for !w.stopping() && ctx.Err() == nil {
+	for {
+		w.load.waitPaused(ctx)
+		if w.stopping() || ctx.Err() != nil {
+			return nil
+		}
 		w.tx++
 		if err := w.act(ctx, w, conn); err != nil && !transient(err) {
 			return err
 		}
 	}
-	return nil
 }
 
 // pause sleeps, shorter when the load ends.

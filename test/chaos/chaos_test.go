@@ -35,12 +35,11 @@ func TestChaos(t *testing.T) {
 	if seed == 0 {
 		seed = 1 + rand.IntN(1<<31)
 	}
-	begun := time.Now()
 	w := newWorld(t, uint64(seed))
 	defer w.close()
 	for round := 1; ; round++ {
 		w.round(round, steps)
-		if t.Failed() || time.Since(begun) >= time.Duration(minutes)*time.Minute {
+		if t.Failed() || w.report.faulty >= time.Duration(minutes)*time.Minute {
 			break
 		}
 	}
@@ -70,9 +69,12 @@ func (w *world) round(round, steps int) {
 		c := w.choose(w.step)
 		begun := time.Now()
 		w.say("%s", c)
+		w.keepUp()
 		w.do(c)
+		took := time.Since(begun)
 		w.report.steps[c.fault.name]++
-		w.say("  took %s", time.Since(begun).Round(100*time.Millisecond))
+		w.report.faulty += took
+		w.say("  took %s", took.Round(100*time.Millisecond))
 		if w.tooMany() {
 			return
 		}

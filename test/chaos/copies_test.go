@@ -38,37 +38,48 @@ func (w *world) copyIf(c choice, now bool) {
 // prove copies a standby as it is at this moment, promotes the copy, and decodes
 // each slot that the document calls SAFE there: all that the copy's own WAL owes
 // from the slot's position on must come, and the position must not be past what
-// the consumer confirmed.
+// the consumer confirmed. Each of these has a bound of its own, and decoding may
+// take as long as it gets on. The load rests meanwhile: else the slots would owe the
+// more, and the next proof take the longer, the longer this one takes.
 func (w *world) prove(node *lab.Node, doc status.Status) (err error) {
-	ctx, cancel := w.within(patience)
-	defer cancel()
 	w.report.copies++
 	copied, err := w.lab.NewNode(fmt.Sprintf("copy%d", w.report.copies))
 	if err != nil {
 		return err
 	}
-	before := w.violated()
+	before, begun := w.violated(), time.Now()
 	defer func() {
+		w.report.proof = max(w.report.proof, time.Since(begun))
+		ctx, cancel := w.within(patience)
+		defer cancel()
 		if w.violated() == before {
-			err = errors.Join(err, w.lab.Remove(context.WithoutCancel(ctx), copied))
+			err = errors.Join(err, w.lab.Remove(ctx, copied))
 		} else {
-			err = errors.Join(err, copied.StopImmediate(context.WithoutCancel(ctx))) // its folder is the evidence
+			err = errors.Join(err, copied.StopImmediate(ctx)) // its folder is the evidence
 		}
 	}()
-	if err := copied.CopyOf(ctx, node); err != nil {
+	if err := w.bounded(func(ctx context.Context) error { return copied.CopyOf(ctx, node) }); err != nil {
 		return err
 	}
 	confirmed := w.confirmed()
-	if err := copied.Set(ctx, map[string]string{"autovacuum": "off"}); err != nil {
-		return err
+	w.load.Pause()
+	defer w.load.Resume()
+	for _, do := range []func(context.Context) error{
+		func(ctx context.Context) error { return copied.Set(ctx, map[string]string{"autovacuum": "off"}) },
+		copied.Start, copied.Promote,
+	} {
+		if err := w.bounded(do); err != nil {
+			return fmt.Errorf("promoting a copy of %s: %w", node.Name(), err)
+		}
 	}
-	if err := copied.Start(ctx); err != nil {
-		return fmt.Errorf("a copy of %s does not start: %w", node.Name(), err)
-	}
-	if err := copied.Promote(ctx); err != nil {
-		return err
-	}
-	return w.decodeAll(ctx, copied, node, doc, confirmed)
+	return w.decodeAll(copied, node, doc, confirmed)
+}
+
+// bounded gives one thing to be done a bound of its own.
+func (w *world) bounded(do func(context.Context) error) error {
+	ctx, cancel := w.within(patience)
+	defer cancel()
+	return do(ctx)
 }
 
 func (w *world) violated() int {
@@ -77,21 +88,26 @@ func (w *world) violated() int {
 	return len(w.violations)
 }
 
-// confirmed is how far each consumer has told any server that it is.
+// confirmed is how far each consumer has told any server that it is, or somebody has
+// moved its slot by hand.
 func (w *world) confirmed() map[string]cluster.LSN {
-	all := map[string]cluster.LSN{}
+	w.mu.Lock()
+	all := maps.Clone(w.moved)
+	w.mu.Unlock()
 	for _, r := range w.readers {
 		r.mu.Lock()
 		if r.stream != nil {
 			r.confirmed = max(r.confirmed, r.stream.Confirmed())
 		}
-		all[r.slot] = r.confirmed
+		all[r.slot] = max(all[r.slot], r.confirmed)
 		r.mu.Unlock()
 	}
 	return all
 }
 
-func (w *world) decodeAll(ctx context.Context, copied, node *lab.Node, doc status.Status, confirmed map[string]cluster.LSN) error {
+func (w *world) decodeAll(copied, node *lab.Node, doc status.Status, confirmed map[string]cluster.LSN) error {
+	ctx, cancel := w.within(patience)
+	defer cancel()
 	positions := map[string]cluster.LSN{}
 	var databases = map[string]string{}
 	rows, err := copied.DB("").Strings(ctx, `SELECT slot_name || ' ' || confirmed_flush_lsn || ' ' || database || ' ' || plugin
@@ -141,14 +157,14 @@ func (w *world) decodeAll(ctx context.Context, copied, node *lab.Node, doc statu
 			w.violate("slot %s on %s is at %s, and its consumer has confirmed %s: what lies between is lost", slot, node.Name(), at, ends)
 		}
 		if databases[slot] != "postgres" {
-			sum, err := w.decodeElsewhere(ctx, copied, databases[slot], slot)
+			sum, err := w.decodeElsewhere(copied, databases[slot], slot)
 			if err != nil {
 				return err
 			}
 			sums = append(sums, sum)
 			continue
 		}
-		sum, err := w.decode(ctx, copied, node, slot, at, owed.Since(at))
+		sum, err := w.decode(copied, node, slot, at, owed.Since(at))
 		if err != nil {
 			return err
 		}
@@ -159,7 +175,9 @@ func (w *world) decodeAll(ctx context.Context, copied, node *lab.Node, doc statu
 }
 
 // decode streams a slot to its end, as its consumer would.
-func (w *world) decode(ctx context.Context, copied, node *lab.Node, slot string, at cluster.LSN, truth lab.Truth) (string, error) {
+func (w *world) decode(copied, node *lab.Node, slot string, at cluster.LSN, truth lab.Truth) (string, error) {
+	ctx, cancel := w.within(patience) // of all but the streaming
+	defer cancel()
 	deliveries := lab.NewDeliveries()
 	consumer := &lab.Consumer{Slot: slot, Deliveries: deliveries}
 	stream, err := consumer.Start(ctx, copied)
@@ -167,19 +185,18 @@ func (w *world) decode(ctx context.Context, copied, node *lab.Node, slot string,
 		w.violate("slot %s, SAFE on %s, cannot be streamed from on a copy of it: %v", slot, node.Name(), err)
 		return slot, nil
 	}
-	last, err := w.load.SentinelOn(ctx, copied)
+	last, end, err := w.sentinel(ctx, copied)
 	if err != nil {
 		return slot, err
 	}
-	if err := deliveries.WaitRow(ctx, stream, last); err != nil {
-		w.violate("slot %s, SAFE on %s, cannot be decoded on a copy of it: %v", slot, node.Name(), err)
+	if err := w.readTo(last, end, func() (*lab.Stream, bool) { return stream, false }); err != nil {
+		w.violate("slot %s, SAFE on %s, cannot be decoded to its end at %s on a copy of it: %v", slot, node.Name(), end, err)
 	}
 	if err := stream.Stop(); err != nil && !errors.Is(err, lab.ErrServerGone) {
 		w.say("  the stream of %s on the copy: %v", slot, err)
 	}
 	a := deliveries.Account(slot, truth, lab.Bounds{Positions: map[int]cluster.LSN{stream.Number(): at}}, deliveries)
-	w.report.decoded++
-	w.report.owed += a.Committed + a.Messages
+	w.report.proven(a.Committed+a.Messages, len(a.Lost)+len(a.LostNotes))
 	if len(a.Lost)+len(a.LostNotes) > 0 {
 		w.violate("slot %s, SAFE on %s, at %s on a copy of it: of %d rows and %d messages that are owed %d and %d do not come: %v %q", slot, node.Name(), at,
 			a.Committed, a.Messages, len(a.Lost), len(a.LostNotes), a.Lost[:min(10, len(a.Lost))], a.LostNotes[:min(10, len(a.LostNotes))])
@@ -192,7 +209,9 @@ func (w *world) decode(ctx context.Context, copied, node *lab.Node, slot string,
 
 // decodeElsewhere reads a slot of a database of its own, whose table has nothing
 // but what the slot owes.
-func (w *world) decodeElsewhere(ctx context.Context, copied *lab.Node, database, slot string) (string, error) {
+func (w *world) decodeElsewhere(copied *lab.Node, database, slot string) (string, error) {
+	ctx, cancel := w.within(patience)
+	defer cancel()
 	var want, got int
 	if err := copied.DB(database).QueryRow(ctx, "SELECT count(*) FROM t").Scan(&want); err != nil {
 		return slot, fmt.Errorf("reading database %s of a copy: %w", database, err)
@@ -201,7 +220,6 @@ func (w *world) decodeElsewhere(ctx context.Context, copied *lab.Node, database,
 	if err != nil || got < want {
 		w.violate("slot %s of database %s gives %d of %d rows on a copy: %v", slot, database, got, want, err)
 	}
-	w.report.decoded++
-	w.report.owed += want
+	w.report.proven(want, max(0, want-got))
 	return fmt.Sprintf("%s owes %d", slot, want), nil
 }

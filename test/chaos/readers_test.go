@@ -130,6 +130,10 @@ func (r *reader) visit(ctx context.Context, node *lab.Node) {
 		r.explain(ctx, node, err)
 		return
 	}
+	if err := r.arrive(ctx, node); err != nil {
+		_ = stream.Kill() // it comes again
+		return
+	}
 	r.mu.Lock()
 	r.stream = stream
 	r.streams++
@@ -145,6 +149,9 @@ func (r *reader) visit(ctx context.Context, node *lab.Node) {
 	defer tick.Stop()
 	for {
 		r.keep(stream)
+		if !short && r.resting() {
+			short, over = true, time.After(0)
+		}
 		select {
 		case <-tick.C:
 			continue
@@ -201,42 +208,73 @@ func (r *reader) missing(node *lab.Node) {
 	r.renew(node)
 }
 
+// renew leaves the refusal in force until the slot is known to be there: its server
+// may go away before it has answered.
 func (r *reader) renew(node *lab.Node) {
+	r.mu.Lock()
+	r.lost = true
+	r.deliveries = lab.NewDeliveries()
+	r.mu.Unlock()
 	if err := r.w.createSlot(node, r.slot); err != nil && code(err) != "42710" {
 		return // the server went away; the next try comes soon
 	}
+	_ = r.arrive(r.w.ctx, node) // the next visit notes it
+}
+
+// arrive is told that the slot is there: made anew, it may be anywhere.
+func (r *reader) arrive(ctx context.Context, node *lab.Node) error {
+	r.mu.Lock()
+	refused := r.refused
+	r.mu.Unlock()
+	if !refused {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := r.w.noteMoved(bounded, node, r.slot); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refused, r.lost = false, true
-	r.deliveries = lab.NewDeliveries()
+	r.refused = false
+	return nil
 }
 
 // drain reads to the row that was written last, whatever ends the streams meanwhile.
-func (r *reader) drain(ctx context.Context, last lab.RowID) error {
-	r.mu.Lock()
-	r.nonstop = true
-	r.mu.Unlock()
-	err := fmt.Errorf("no stream began")
-	for ctx.Err() == nil {
+func (r *reader) drain(last lab.RowID, end cluster.LSN) error {
+	r.hurry()
+	err := r.w.readTo(last, end, func() (*lab.Stream, bool) {
 		r.mu.Lock()
-		stream, deliveries := r.stream, r.deliveries
-		r.mu.Unlock()
-		if stream == nil {
-			time.Sleep(20 * time.Millisecond)
-			continue
+		defer r.mu.Unlock()
+		if r.stream == nil || r.stream.Deliveries() != r.deliveries {
+			return nil, true
 		}
-		if err = deliveries.WaitRow(ctx, stream, last); err == nil {
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
+		return r.stream, true
+	})
+	if err != nil {
+		return fmt.Errorf("reading slot %s to its end at %s: %w", r.slot, end, err)
 	}
-	return fmt.Errorf("reading slot %s to its end: %w", r.slot, err)
+	return nil
+}
+
+// hurry has it read without a pause, until rest.
+func (r *reader) hurry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.nonstop = true
 }
 
 func (r *reader) rest() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.nonstop = false
+}
+
+// resting: a consumer of its kind is not connected now, unless for a short visit.
+func (r *reader) resting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.nonstop && (r.idle || r.away > 0)
 }
 
 // account stops the load, reads every slot to its end, and compares what came with
@@ -251,15 +289,19 @@ func (w *world) account() {
 	w.talk.stop()
 	last, err := w.load.Sentinel(ctx)
 	w.must(err)
+	end, err := p.CurrentLSN(ctx)
+	w.must(err)
 	var group sync.WaitGroup
 	for _, r := range w.readers {
 		group.Go(func() {
-			if err := r.drain(ctx, last); err != nil {
+			if err := r.drain(last, end); err != nil {
 				w.violate("%v", err)
 			}
 		})
 	}
 	group.Wait()
+	ctx, cancel = w.within(patience) // reading took as long as it took
+	defer cancel()
 	fork, err := p.Fork(ctx)
 	w.must(err)
 	truth, err := lab.ReadTruth(ctx, p, w.load, fork)

@@ -9,19 +9,23 @@ import (
 // report is what a run comes to.
 type report struct {
 	steps      map[string]int
+	faulty     time.Duration // from the first to the last fault of each round
 	rounds     int
 	promotions int
 	rewound    int
 	rebuilt    int
-	reads      int // of the observer
-	copies     int // standbys copied and promoted
-	unclaimed  int // times that there was nothing to be proven
-	decoded    int // slots
-	owed       int // rows and messages that these had to give
-	unproven   int // slots on copies that were not claimed
-	renewed    int // slots whose loss was told, made anew
-	fenced     int // verdicts of controllers that were refused by the fence
-	still      int // times that nobody led and no mirror may move
+	reads      int           // of the observer
+	copies     int           // standbys copied and promoted
+	unclaimed  int           // times that there was nothing to be proven
+	decoded    int           // slots
+	owed       int           // rows and messages that these had to give
+	missing    int           // of them, the ones that did not come
+	most       int           // that one of them had to give
+	proof      time.Duration // the longest, of one copy
+	unproven   int           // slots on copies that were not claimed
+	renewed    int           // slots whose loss was told, made anew
+	fenced     int           // verdicts of controllers that were refused by the fence
+	still      int           // times that nobody led and no mirror may move
 
 	committed, delivered, duplicated, lost int // of the consumers
 	acknowledged, unreplicated             int
@@ -31,6 +35,14 @@ type report struct {
 }
 
 func newReport() *report { return &report{steps: map[string]int{}, notDone: map[string]int{}} }
+
+// proven counts a slot of a copy that was decoded.
+func (r *report) proven(owed, missing int) {
+	r.decoded++
+	r.owed += owed
+	r.most = max(r.most, owed)
+	r.missing += missing
+}
 
 func (r *report) print(w *world) {
 	r.reads = w.observer.reads
@@ -47,21 +59,21 @@ func (r *report) print(w *world) {
 		}
 	}
 	w.t.Logf(`summary
-seed                 %d, PostgreSQL %d, %s
-steps                %d in %d rounds: %s
+seed                 %d, PostgreSQL %d, %s of faults in %s
+faults               %d in %d rounds: %s
 promotions           %d; old primaries rewound %d, rebuilt %d
 leaders              %d epochs, %d documents of theirs seen; %d verdicts "fenced"
-copies               %d standbys copied, promoted and decoded; %d times nothing was claimed
-slots decoded        %d, which owed %d rows and messages; %d slots on copies were not claimed
+copies               %d standbys copied, promoted and decoded, in %s at most; %d times nothing was claimed
+slots proven         %d that were called SAFE, which owed %d rows and messages (%d at most): %d did not come; %d slots were not claimed
 positions read       %d times, of all nodes
 nobody led           %d times, and no mirror moved
 consumers            %d streams; rows committed %d, delivered %d, duplicated %d, lost %d; %d slots refused and made anew
 asynchronous loss    %d of %d acknowledged rows, with their primaries
 SAFE again           %s at most after everything was mended
 violations           %d`,
-		w.seed, w.lab.Major(), time.Since(w.begun).Round(time.Second), steps, r.rounds, strings.Join(lines, ", "),
+		w.seed, w.lab.Major(), r.faulty.Round(time.Second), time.Since(w.begun).Round(time.Second), steps, r.rounds, strings.Join(lines, ", "),
 		r.promotions, r.rewound, r.rebuilt, len(w.claims.leads), w.claims.seen, r.fenced,
-		r.copies, r.unclaimed, r.decoded, r.owed, r.unproven, r.reads, r.still,
+		r.copies, r.proof.Round(100*time.Millisecond), r.unclaimed, r.decoded, r.owed, r.most, r.missing, r.unproven, r.reads, r.still,
 		r.streams, r.committed, r.delivered, r.duplicated, r.lost, r.renewed,
 		r.unreplicated, r.acknowledged, r.slowest.Round(10*time.Millisecond), len(w.violations))
 	for _, v := range w.violations {

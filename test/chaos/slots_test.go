@@ -96,7 +96,8 @@ func (w *world) churnSlot(c choice, both bool) {
 		return
 	}
 	if !there || both {
-		w.must(p.Exec(ctx, fmt.Sprintf("SELECT pg_create_logical_replication_slot('%s', 'pgoutput')", slot)))
+		w.must(w.createSlot(p, slot))
+		w.must(w.noteMoved(ctx, p, slot))
 	}
 	w.claims.withdraw()
 	w.after(c)
@@ -123,6 +124,7 @@ func churnDatabase(w *world, c choice) {
 		w.must(p.Exec(ctx, "CREATE DATABASE "+w.database()))
 		w.must(p.DB(w.database()).Exec(ctx, "CREATE TABLE t (id int)"))
 		w.must(p.DB(w.database()).Exec(ctx, "SELECT pg_create_logical_replication_slot('"+elsewhere+"', 'test_decoding')"))
+		w.must(w.noteMoved(ctx, p, elsewhere))
 		w.must(p.DB(w.database()).Exec(ctx, "INSERT INTO t SELECT generate_series(1, 5)"))
 	}
 	w.claims.withdraw()

@@ -252,18 +252,8 @@ func (w *world) recover() {
 // from before, and heals when the slot has moved past it.
 func (w *world) moveOn(ctx context.Context, slot string) {
 	if r := w.reader(slot); r != nil {
-		r.mu.Lock()
-		r.nonstop = true
-		r.mu.Unlock()
+		r.hurry()
 		return
 	}
-	db := w.primary.Load().DB("")
-	sql := "SELECT pg_replication_slot_advance('" + slot + "', pg_current_wal_lsn())"
-	if slot == elsewhere {
-		db = w.primary.Load().DB(w.database())
-		sql += "; TRUNCATE t"
-	}
-	if err := db.Exec(ctx, sql); err != nil {
-		w.say("  moving slot %s on: %v", slot, err)
-	}
+	w.advance(ctx, slot)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -55,12 +56,13 @@ type world struct {
 
 	mu         sync.Mutex
 	violations []string
+	moved      map[string]cluster.LSN // the furthest that each slot was made at or moved to by hand
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &world{t: t, ctx: ctx, cancel: cancel, seed: seed, begun: time.Now(), upstream: map[*lab.Node]*lab.Node{}, begunLate: map[*lab.Node]bool{}, report: newReport()}
+	w := &world{t: t, ctx: ctx, cancel: cancel, seed: seed, begun: time.Now(), upstream: map[*lab.Node]*lab.Node{}, begunLate: map[*lab.Node]bool{}, moved: map[string]cluster.LSN{}, report: newReport()}
 	w.say("seed %d", seed)
 	bin, err := lab.FindPG(harness.Major(t))
 	w.must(err)
