@@ -28,6 +28,9 @@ func (w *world) keepUp() {
 	}
 	for slot, bytes := range owes {
 		r := w.reader(slot)
+		if r != nil {
+			_ = r.arrive(ctx, w.primary.Load()) // it tries again
+		}
 		switch {
 		case r == nil && bytes > backlog:
 			w.advance(ctx, slot)

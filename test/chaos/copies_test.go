@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -100,6 +101,9 @@ func (w *world) confirmed() map[string]cluster.LSN {
 			r.confirmed = max(r.confirmed, r.stream.Confirmed())
 		}
 		all[r.slot] = max(all[r.slot], r.confirmed)
+		if r.refused {
+			all[r.slot] = math.MaxUint64 // made anew, and nobody has seen yet where
+		}
 		r.mu.Unlock()
 	}
 	return all
@@ -153,8 +157,8 @@ func (w *world) decodeAll(copied, node *lab.Node, doc status.Status, confirmed m
 	var sums []string
 	for _, slot := range there {
 		at, ends := positions[slot], confirmed[slot]
-		if ends != 0 && at > ends {
-			w.violate("slot %s on %s is at %s, and its consumer has confirmed %s: what lies between is lost", slot, node.Name(), at, ends)
+		if at > ends {
+			w.violate("slot %s, SAFE on %s, is at %s, and its consumer has confirmed %s: what lies between is lost", slot, node.Name(), at, ends)
 		}
 		if databases[slot] != "postgres" {
 			sum, err := w.decodeElsewhere(copied, databases[slot], slot)

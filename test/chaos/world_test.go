@@ -149,6 +149,7 @@ func (w *world) startNodes() {
 	w.upstream[e] = direct[0]
 	for _, slot := range steadySlots {
 		w.must(w.createSlot(a, slot.name))
+		w.must(w.noteMoved(w.ctx, a, slot.name))
 	}
 }
 
