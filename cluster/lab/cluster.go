@@ -195,7 +195,7 @@ func (c *Cluster) run(ctx context.Context, program string, args ...string) error
 func (c *Cluster) output(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, program), args...)
 	cmd.Dir = c.dir
-	cmd.Env = cleanEnvironment()
+	cmd.Env = Environment()
 	cmd.SysProcAttr = attributes(c.user, syscall.SIGKILL)
 	// The whole group: initdb's servers and the other half of pg_basebackup hold
 	// the output open, and Wait would wait for them.
@@ -213,10 +213,10 @@ func (c *Cluster) output(ctx context.Context, program string, args ...string) (s
 	return output.String(), nil
 }
 
-// cleanEnvironment is the process's own without libpq's and slotkeeper's
+// Environment is the process's own without libpq's and slotkeeper's
 // variables, which would lead the programs to other servers, and with messages
 // in English.
-func cleanEnvironment() []string {
+func Environment() []string {
 	var kept []string
 	for _, entry := range os.Environ() {
 		foreign := slices.ContainsFunc([]string{"PG", "LC_", "LANG", "SLOTKEEPER_"}, func(prefix string) bool {

@@ -76,7 +76,7 @@ func (c *Cluster) StartDaemon(options DaemonOptions) (*Daemon, error) {
 	}
 	defer func() { _ = messages.Close() }() // the process has its own copy of the descriptor
 	cmd := exec.Command(options.Binary, append([]string{"run", "--config", d.config}, options.Args...)...)
-	cmd.Dir, cmd.Env = folder, append(cleanEnvironment(), options.Env...)
+	cmd.Dir, cmd.Env = folder, append(Environment(), options.Env...)
 	cmd.Stdout, cmd.Stderr = messages, messages
 	cmd.SysProcAttr = attributes(nil, syscall.SIGKILL)
 	if d.process, err = c.spawner.spawn(cmd); err != nil {

@@ -191,7 +191,7 @@ func (e *Etcd) Restore(ctx context.Context, file string) error {
 		cmd := exec.CommandContext(ctx, "etcdctl", "snapshot", "restore", file,
 			"--name", m.name, "--data-dir", m.data(), "--initial-cluster", e.initialCluster(),
 			"--initial-advertise-peer-urls", m.peerURL())
-		cmd.Env = append(cleanEnvironment(), "ETCDCTL_API=3")
+		cmd.Env = append(Environment(), "ETCDCTL_API=3")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("restoring etcd's member %s: %w: %s", m.name, err, text)
 		}

@@ -66,7 +66,7 @@ func (m *EtcdMember) Start() error {
 	}
 	defer func() { _ = messages.Close() }() // the process has its own copy of the descriptor
 	cmd := exec.Command("etcd", m.args()...)
-	cmd.Dir, cmd.Env = m.etcd.dir, cleanEnvironment()
+	cmd.Dir, cmd.Env = m.etcd.dir, Environment()
 	cmd.Stdout, cmd.Stderr = messages, messages
 	cmd.SysProcAttr = attributes(nil, syscall.SIGKILL)
 	process, err := m.etcd.spawner.spawn(cmd)

@@ -32,7 +32,7 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	defer func() { _ = messages.Close() }() // the server has its own copy of the descriptor
 	cmd := exec.Command(filepath.Join(n.cluster.bin, "postgres"), "-D", n.data)
-	cmd.Dir, cmd.Env = n.cluster.dir, append(cleanEnvironment(), n.variables()...)
+	cmd.Dir, cmd.Env = n.cluster.dir, append(Environment(), n.variables()...)
 	cmd.Stdout, cmd.Stderr = messages, messages
 	// SIGQUIT is an immediate shutdown: the postmaster takes its children along.
 	cmd.SysProcAttr = attributes(n.cluster.user, syscall.SIGQUIT)

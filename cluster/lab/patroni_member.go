@@ -121,7 +121,7 @@ func (m *PatroniMember) Start(ctx context.Context) error {
 
 func (m *PatroniMember) environment() []string {
 	var kept []string
-	for _, entry := range cleanEnvironment() {
+	for _, entry := range Environment() {
 		if !strings.HasPrefix(entry, "PATRONI_") && !strings.HasPrefix(entry, "PYTHON") && !strings.HasPrefix(entry, "HOME=") {
 			kept = append(kept, entry)
 		}

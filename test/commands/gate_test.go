@@ -67,8 +67,7 @@ func TestGatePrefersTheNodeThatHasTheSlots(t *testing.T) {
 	g := newGated(t)
 	g.FreezeDaemon()
 	g.Exec(g.B, "SELECT pg_drop_replication_slot('cdc')")
-	g.OK(g.B.WaitCatchup(g.Ctx, g.A))
-	g.OK(g.C.WaitCatchup(g.Ctx, g.A))
+	g.leaveBehind()
 	g.OK(g.A.Kill(g.Ctx))
 	for _, count := range []string{"1 of 3", "2 of 3", "3 of 3"} {
 		g.ask(3, g.B, "refuse ("+count+")", "cdc slot_missing", "c loses nothing")
@@ -80,6 +79,14 @@ func TestGatePrefersTheNodeThatHasTheSlots(t *testing.T) {
 	g.with("{policy: observe}")
 	g.ask(0, g.B, "policy is observe", "cdc slot_missing")
 	g.noted("observed", "strict", "refusals_spent", "better_candidate", "safe")
+}
+
+// leaveBehind has c receive whatever b has, and b no more: the primary writes of its
+// own accord too.
+func (g gated) leaveBehind() {
+	g.T.Helper()
+	g.CutOff(g.B)
+	g.OK(g.C.WaitCatchup(g.Ctx, g.A))
 }
 
 // noted wants the answers of these codes to be kept in etcd.
@@ -200,10 +207,11 @@ func TestC33GateAnswersWithoutItsLine(t *testing.T) {
 	}
 	g.FreezeDaemon()
 	g.Exec(g.B, "SELECT pg_drop_replication_slot('cdc')")
+	g.leaveBehind()
 	for what, out := range map[string]*os.File{"a full disk": full, "a pipe that nobody reads": stuck} {
 		for node, want := range map[string]int{"b": 3, "c": 0} {
 			cmd := exec.CommandContext(g.Ctx, harness.Binary(t), "gate", "--config", g.config, "--node", node)
-			cmd.Stderr = out
+			cmd.Env, cmd.Stderr = lab.Environment(), out
 			_ = cmd.Run() // the code says it
 			if code := cmd.ProcessState.ExitCode(); code != want {
 				t.Errorf("with %s the gate of %s ends with %d, want %d", what, node, code, want)
@@ -260,6 +268,7 @@ func TestGateDryRun(t *testing.T) {
 	g := newGated(t)
 	g.FreezeDaemon()
 	g.Exec(g.B, "SELECT pg_drop_replication_slot('cdc')")
+	g.leaveBehind()
 	g.ask(3, g.B, "refuse (1 of 3)")
 	noted := g.etcdValue("/slotkeeper/lab/gate")
 	for range 2 {

@@ -302,6 +302,7 @@ func Command(t *testing.T, ctx context.Context, args ...string) Result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, Binary(t), args...)
+	cmd.Env = lab.Environment()
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError

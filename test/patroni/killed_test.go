@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/switchover"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -23,7 +24,7 @@ import (
 func (s *scene) killing(progress *os.File) *exec.Cmd {
 	s.T.Helper()
 	cmd := exec.CommandContext(s.Ctx, harness.Binary(s.T), "switchover", "--yes", "--config", s.Daemon.Config())
-	cmd.Stderr = progress
+	cmd.Env, cmd.Stderr = lab.Environment(), progress
 	s.OK(cmd.Start())
 	return cmd
 }

@@ -177,7 +177,7 @@ func (s *site) shell(node, commands string) string {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
 	cmd.Dir = "../.." // slotkeeper's source
 	// make installs into a folder of the test's: the servers have the extension.
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(s.dir, "tools")+":"+s.Lab.BinDir()+":"+os.Getenv("PATH"),
+	cmd.Env = append(lab.Environment(), "PATH="+filepath.Join(s.dir, "tools")+":"+s.Lab.BinDir()+":"+os.Getenv("PATH"),
 		"SYSTEMCTL="+wanted, "MAKEFLAGS=DESTDIR="+filepath.Join(s.dir, "installed"), "LC_ALL=C.UTF-8", "PAGER=cat")
 	for name, value := range s.values[node] {
 		cmd.Env = append(cmd.Env, name+"="+value)
