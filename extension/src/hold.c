@@ -82,7 +82,10 @@ holds_now(HoldCall *call)
 	(void) marker_write(HOLD_NAME, &call->marker);
 }
 
-/* What a mirror of ours pins here nobody has seen without it. */
+/*
+ * What a mirror here pins says nothing of what sessions have seen: it may have been
+ * made beside an older one, because none of the rows that it needs had died.
+ */
 static void
 make_hold(HoldCall *call)
 {
@@ -90,7 +93,7 @@ make_hold(HoldCall *call)
 
 	hand_create(HOLD_NAME, false);
 	marker_init(&call->marker, MARKER_HOLD, call->fence, call->generation);
-	begin_holding(call, TransactionIdIsValid(call->target) ? call->target : ReadNextTransactionId());
+	begin_holding(call, ReadNextTransactionId());
 	(void) marker_write(HOLD_NAME, &call->marker);
 	if (!hand_persist(&why))
 		ereport(ERROR,

@@ -75,6 +75,16 @@ wait "$late"
 leave first
 like "one began before the hold pinned anything" "$(apply_row b "$c")" 'old_session.*: [0-9]+ \(second\)\.'
 
+# A mirror that could be made beside the second, for no row had died since, says
+# nothing of what that session has seen when the hold is made anew.
+slot a late
+caught_up b a
+is "a slot of which nothing has died" "$(apply b "$(changes a late)")" "late|made"
+q b "SELECT pg_drop_replication_slot('slotkeeper_hold')" >/dev/null
+is "the standby's hold, anew" "$(hold b 1 "$(wants a cdc)")" "cdc|held"
+like "its making forgets no session" "$(apply_row b "$c")" 'old_session.*: [0-9]+ \(second\)\.'
+is "the other mirror goes" "$(q b "SELECT code FROM slotkeeper.drop($(fence), '{late}')")" "dropped"
+
 is "a role may not end what it could not otherwise" \
 	"$(q b "SET ROLE keeper" "SELECT code FROM slotkeeper.end_sessions($(fence), '*')" | tail -n 1)" "unchanged"
 is "nor does another application's name" "$(q b "SELECT code FROM slotkeeper.end_sessions($(fence), 'sec')")" "unchanged"
