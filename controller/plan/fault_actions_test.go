@@ -85,6 +85,25 @@ var actions = []action{
 		}
 	}},
 	{"foreign slot", 1, (*faults).foreign},
+	{"outdate a catalog row", 3, func(f *faults, _ *rapid.T, _, _ string) { f.led(f.w.outdate) }},
+	{"connect", 2, func(f *faults, t *rapid.T, some, _ string) {
+		if s := f.w.servers[some]; s.up {
+			application := rapid.SampledFrom([]string{"psql", "Patroni"}).Draw(t, "application")
+			f.w.connect(s, application, rapid.Bool().Draw(t, "busy"))
+		}
+	}},
+	{"look", 3, func(f *faults, _ *rapid.T, some, _ string) {
+		if s := f.w.servers[some]; s.up {
+			for _, one := range s.sessions {
+				f.w.look(s, one)
+			}
+		}
+	}},
+	{"disconnect", 1, func(f *faults, _ *rapid.T, some, _ string) {
+		if s := f.w.servers[some]; len(s.sessions) > 0 {
+			s.sessions = s.sessions[1:]
+		}
+	}},
 	{"network", 1, func(f *faults, t *rapid.T, some, _ string) {
 		kind := rapid.SampledFrom([]StepKind{"", StepHold, StepStamp, StepApply, StepDrop, StepMark}).Draw(t, "kind")
 		f.w.refuse = func(step Step) string {

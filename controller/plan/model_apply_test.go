@@ -56,6 +56,10 @@ func (w *world) apply(s *server, step Step, ch cluster.Change) cluster.Outcome {
 		return answer(cluster.CodeNoFreeSlot)
 	}
 	if code == cluster.CodeMade || code == cluster.CodeReplaced {
+		if w.endangered(s, ch.Position) {
+			delete(s.slots, ch.Name) // what was to be replaced is gone by now
+			return answer(cluster.CodeOldSession)
+		}
 		slot = &cluster.Slot{Name: ch.Name, Kind: cluster.Logical, Incarnation: w.incarnation()}
 		s.slots[ch.Name] = slot
 	}

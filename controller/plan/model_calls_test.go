@@ -31,6 +31,8 @@ func (w *world) do(step Step) []cluster.Outcome {
 			}
 		case StepDrop:
 			rows = s.drop(step)
+		case StepSessions:
+			rows = w.endSessions(s, step)
 		case StepFailover:
 			rows = s.setFailover(step)
 		case StepGate:

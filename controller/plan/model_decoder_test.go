@@ -38,10 +38,11 @@ func (w *world) decoder(node, name string) string {
 	if p := w.primary(); p != nil && removed.Precedes(p.removed) {
 		removed = p.removed // it will be replayed
 	}
-	if need := w.needs(id, at.CatalogXmin); !removed.NotAfter(need) {
+	need := w.needs(id, at.CatalogXmin)
+	if !removed.NotAfter(need) {
 		return fmt.Sprintf("rows from %s on are needed, those of before %s are gone", need, removed)
 	}
-	return ""
+	return w.missed(s, at.Restart, need)
 }
 
 // has reports whether a place is on the server's way through the timelines.

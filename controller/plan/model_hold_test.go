@@ -30,6 +30,9 @@ func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 		pinned = h.CatalogXmin.Or(0)
 	}
 	target, answers := w.holdTarget(s, step, pinned)
+	if now := h.CatalogXmin.Or(0); now.Normal() && target.V.Precedes(now) {
+		s.beginHolding(now)
+	}
 	raises := target.OK && pinned.Precedes(target.V)
 	if s.full && (raises || h.Marker == nil || h.Marker.Generation != step.Generation) {
 		return append(rows, refuseWants(step, cluster.CodeSaveFailed)...)
@@ -38,6 +41,7 @@ func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 	if target.OK {
 		h.CatalogXmin, h.EffectiveCatalogXmin = target, target
 	}
+	w.holdsNow(s, h)
 	if !s.save(cluster.HoldName) {
 		return append(rows, refuseWants(step, cluster.CodeSaveFailed)...)
 	}
@@ -47,16 +51,14 @@ func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 func (w *world) newHold(s *server) *cluster.Slot {
 	h := &cluster.Slot{Name: cluster.HoldName, Kind: cluster.Physical, Incarnation: w.incarnation(), Saved: true, WALok: true}
 	s.slots[cluster.HoldName] = h
+	s.held = holding{}
+	s.beginHolding(w.nextXID)
 	return h
 }
 
 func (w *world) holdTarget(s *server, step Step, pinned cluster.XID) (target cluster.Opt[cluster.XID], answers []cluster.Outcome) {
 	older := func(x cluster.XID) { target = cluster.OldestXID(target.Or(0), x) }
-	for _, slot := range s.slots {
-		if slot.Marker != nil && slot.Marker.Kind == cluster.MarkMirror {
-			older(slot.CatalogXmin.Or(0))
-		}
-	}
+	older(s.oldestMirror().Or(0))
 	for _, want := range step.Wants {
 		name, ok := want.Slot, pinned.NotAfter(want.CatalogXmin)
 		if name == "" {
@@ -77,6 +79,17 @@ func (w *world) holdTarget(s *server, step Step, pinned cluster.XID) (target clu
 		older(pinned)
 	}
 	return target, answers
+}
+
+// oldestMirror is what the mirrors of this server need.
+func (s *server) oldestMirror() cluster.Opt[cluster.XID] {
+	var xs []cluster.XID
+	for _, slot := range s.slots {
+		if slot.Marker != nil && slot.Marker.Kind == cluster.MarkMirror {
+			xs = append(xs, slot.CatalogXmin.Or(0))
+		}
+	}
+	return cluster.OldestXID(xs...)
 }
 
 func refuseWants(step Step, code cluster.Code) (rows []cluster.Outcome) {

@@ -36,7 +36,7 @@ func (w *world) replay(name string, upto cluster.LSN) {
 	}
 	s.node.Replay = cluster.Some(upto)
 	if p := w.primary(); p != nil && p.node.Timeline == s.node.Timeline {
-		s.removed = p.removedBy(upto, s.removed)
+		s.removed, s.pruned = p.removedBy(upto, s.removed, s.pruned)
 		for _, slot := range s.slots { // a conflict of recovery
 			if slot.Synced && !s.removed.NotAfter(slot.CatalogXmin.V) {
 				slot.Invalidated = "rows_removed"
@@ -46,13 +46,13 @@ func (w *world) replay(name string, upto cluster.LSN) {
 }
 
 // removedBy is from where on rows are there still for one who has replayed upto.
-func (s *server) removedBy(upto cluster.LSN, before cluster.XID) cluster.XID {
+func (s *server) removedBy(upto cluster.LSN, removed, pruned cluster.XID) (rows, one cluster.XID) {
 	for _, v := range s.vacuums {
-		if v.at <= upto && before.Precedes(v.removed) {
-			before = v.removed
+		if v.at <= upto {
+			removed, pruned = laterXID(removed, v.removed), laterXID(pruned, v.pruned)
 		}
 	}
-	return before
+	return removed, pruned
 }
 
 func (w *world) replayAll() {
@@ -83,7 +83,7 @@ func (w *world) vacuum() {
 	}
 	p.node.Insert = cluster.Some(p.node.Insert.V + 0x10)
 	p.node.Flush = p.node.Insert
-	p.vacuums = append(p.vacuums, vacuum{p.node.Insert.V, p.removed})
+	p.vacuums = append(p.vacuums, vacuum{p.node.Insert.V, p.removed, p.pruned})
 }
 
 // end is how far a server's WAL reaches.
@@ -130,7 +130,7 @@ func (s *server) save(name string) bool {
 	return !s.full
 }
 
-// crash takes the slots back to what was saved.
+// crash takes the slots back to what was saved, and ends all sessions.
 func (s *server) crash() {
 	for name, slot := range s.slots {
 		if was, ok := s.disk[name]; ok && was.Incarnation == slot.Incarnation {
@@ -140,9 +140,10 @@ func (s *server) crash() {
 		}
 	}
 	s.node.Started = s.node.Started.Add(time.Second)
+	s.sessions = nil
 }
 
-// promote ends the old primary and makes a standby the new one.
+// promote ends the old primary and makes a standby the new one, whose sessions go on.
 func (w *world) promote(name string) {
 	old := w.primary()
 	if old != nil {
@@ -179,6 +180,6 @@ func (w *world) rejoin(s *server) {
 	s.node.Insert, s.node.Flush = cluster.None[cluster.LSN](), cluster.None[cluster.LSN]()
 	s.node.Replay, s.node.Receive = p.node.Insert, p.node.Insert
 	s.node.Fence = cluster.None[cluster.Fence]()
-	s.removed, s.vacuums, s.walFrom = p.removed, nil, p.walFrom
+	s.removed, s.pruned, s.vacuums, s.walFrom, s.sessions = p.removed, p.pruned, nil, p.walFrom, nil
 	maps.DeleteFunc(s.files, func(at cluster.LSN, _ bool) bool { return at > forkOf(s.node, parentTimeline(s.node)) })
 }

@@ -26,6 +26,10 @@ import (
 //     becomes consistent where none is open, and nowhere else.
 //   - A promotion ends a timeline where the standby has replayed to; a node that
 //     joins again loses what lies behind that.
+//   - Sessions of a server remember before which death catalog rows are of no use,
+//     and live through its promotion: then they remove those rows, whatever slots
+//     pin. Nothing of that is told by `removed`: these rows are one by one (`died`),
+//     and those that died before `pruned` are gone. See model_session_test.go.
 //
 // decoder (model_decoder_test.go) says whether a consumer could go on from a
 // slot: from these numbers alone, and never from what the controller, a marker
@@ -39,8 +43,10 @@ type world struct {
 	written time.Time
 	cycle   uint64
 	births  uint64
+	moments uint64
 	nextXID cluster.XID
-	open    []span // transactions, ended ones too
+	open    []span  // transactions, ended ones too
+	died    []death // catalog rows, in the order of their transactions
 
 	// Of slots by the birth of their directory: which slot it is or copies, from
 	// where on that one's first decoder needed rows, and where it was placed.
@@ -78,10 +84,13 @@ type server struct {
 	paused  bool        // replay stands still
 	full    bool        // nothing can be saved
 	removed cluster.XID // catalog rows of before are gone
+	pruned  cluster.XID // those that died before are gone too: sessions have removed them
 	walFrom cluster.LSN // WAL of before is gone
 	keep    cluster.LSN // max_slot_wal_keep_size, 0 for none
 
 	walsenders []cluster.Walsender
+	sessions   []*session
+	held       holding  // what the hold's marker says of them
 	vacuums    []vacuum // of its branch, in WAL order
 	files      map[cluster.LSN]bool
 	later      map[cluster.LSN]cluster.LSN // per restart_lsn: a file after it that proves it
@@ -89,8 +98,8 @@ type server struct {
 }
 
 type vacuum struct {
-	at      cluster.LSN
-	removed cluster.XID
+	at              cluster.LSN
+	removed, pruned cluster.XID
 }
 
 // span is a transaction: from its beginning to its end, 0 while it is open.

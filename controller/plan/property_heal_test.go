@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func heal(t *rapid.T, f *faults) {
 }
 
 // repair does what an administrator must do: bring nodes back, make room, drop
-// what is lost or foreign.
+// what is lost or foreign, end sessions that the controller may not end.
 func repair(f *faults) {
 	w := f.w
 	for i := range w.open {
@@ -71,6 +72,7 @@ func repair(f *faults) {
 	}
 	for _, s := range w.servers {
 		w.rejoin(s)
+		s.sessions = slices.DeleteFunc(s.sessions, func(one *session) bool { return one.busy || !w.policy.ManageOldSessions })
 		s.up, s.paused, s.full, s.keep, s.node.IdleSlotTimeout = true, false, false, 0, 0
 		maps.DeleteFunc(s.slots, func(name string, v *cluster.Slot) bool {
 			foreign := v.Marker == nil && v.Kind == cluster.Logical && s.node.InRecovery && !(v.Synced && s.node.SyncSlots)

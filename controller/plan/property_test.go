@@ -35,7 +35,17 @@ func anyWorld(t *rapid.T) *faults {
 	case 2:
 		next = normal(cluster.XID(rapid.Uint32().Draw(t, "next xid")))
 	}
-	return &faults{w: newWorldAt(next, "b", "c")}
+	w := newWorldAt(next, "b", "c")
+	w.policy.ManageOldSessions = rapid.Bool().Draw(t, "old sessions are ended")
+	for range rapid.IntRange(0, 3).Draw(t, "slots, rows and sessions before there is a controller") {
+		if name := rapid.SampledFrom(slotNames).Draw(t, "slot"); w.primary().slots[name] == nil {
+			w.createSlot(name)
+		}
+		w.outdate()
+		w.replayAll()
+		w.connect(w.servers[rapid.SampledFrom([]string{"b", "c"}).Draw(t, "server")], "psql", rapid.Bool().Draw(t, "busy"))
+	}
+	return &faults{w: w}
 }
 
 // later drives a world through some cycles and gives it.
