@@ -51,15 +51,22 @@ func TestSwitchoverRefusedByTheGate(t *testing.T) {
 // before its gate is asked.
 func (s *scene) losesItsMirror(m *lab.PatroniMember) {
 	s.T.Helper()
-	folder := filepath.Dir(m.LogFile())
-	script := filepath.Join(folder, "pre_promote.py")
-	s.OK(os.WriteFile(script, fmt.Appendf(nil, `import os, psycopg2
+	s.beforeGate(m, fmt.Sprintf(`import psycopg2
 c = psycopg2.connect(host="127.0.0.1", port=%d, user="postgres", dbname="postgres")
 c.autocommit = True
 c.cursor().execute("SELECT pg_drop_replication_slot('cdc')")
 c.close()
-os.execv(%q, ["gate", "gate", "--config", %q, "--node", %q])
-`, m.Node().Port(), filepath.Join(folder, "gate"), filepath.Join(folder, "gate.yaml"), m.Name()), 0o644))
+`, m.Node().Port()))
+}
+
+// beforeGate has a member's pre_promote do something in Python, and become the gate then.
+func (s *scene) beforeGate(m *lab.PatroniMember, does string) {
+	s.T.Helper()
+	folder := filepath.Dir(m.LogFile())
+	script := m.Node().DataDir() + ".pre_promote.py"
+	s.OK(os.WriteFile(script, fmt.Appendf(nil, `import os
+%sos.execv(%q, ["gate", "gate", "--config", %q, "--node", %q])
+`, does, filepath.Join(folder, "gate"), filepath.Join(folder, "gate.yaml"), m.Name()), 0o644))
 	s.OK(m.Configure(map[string]any{"postgresql": map[string]any{"pre_promote": "/usr/bin/python3 " + script}}))
 	// Either is what Patroni says when it has read its file.
 	reloads := func() int {
