@@ -351,7 +351,7 @@ var build struct {
 }
 
 // Binary builds the program once per test process and gives its path.
-func Binary(t *testing.T) string {
+func Binary(t testing.TB) string {
 	t.Helper()
 	build.once.Do(func() {
 		var root string

@@ -34,7 +34,7 @@ func covering() []any {
 }
 
 // sample is the configuration that deploy/ has for that version of Patroni.
-func sample(t *testing.T, version string) []byte {
+func sample(t testing.TB, version string) []byte {
 	t.Helper()
 	if version == "" {
 		version = lab.DefaultPatroni
