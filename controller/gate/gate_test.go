@@ -138,6 +138,15 @@ func TestProvenBeforeAndSeenSince(t *testing.T) {
 	}
 }
 
+// Nor is a ledger too old that is just as old as it may be.
+func TestALedgerAsOldAsItMayBe(t *testing.T) {
+	p, f := scene()
+	f.Ledger.Value.At = now.Add(-p.MaxProofAge)
+	if d := decide(p, f); !d.Allow || d.Code != "safe" {
+		t.Errorf("got %+v", d)
+	}
+}
+
 // The exact boundary: what the consumer has confirmed ends where the WAL does.
 func TestConsumerAtTheEndOfTheWAL(t *testing.T) {
 	p, f := scene()
@@ -214,6 +223,9 @@ func TestSettled(t *testing.T) {
 		"unsafe, strict":   {func(p *Policy, f *Facts) { f.Local.Value.Slots, p.Mode = nil, Strict }, true},
 		"no ledger":        {func(_ *Policy, f *Facts) { f.Ledger.Err = "late" }, false},
 		"no server":        {func(_ *Policy, f *Facts) { f.Local.Err = "late" }, false},
+		// They may still come, and say more than what would be said without them.
+		"no ledger, observed": {func(p *Policy, f *Facts) { f.Ledger.Err, p.Mode = "late", Observe }, false},
+		"no server, strict":   {func(p *Policy, f *Facts) { f.Local.Err, p.Mode = "late", Strict }, false},
 	} {
 		p, f := scene()
 		c.spoil(&p, &f)
