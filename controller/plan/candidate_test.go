@@ -15,6 +15,17 @@ func TestNoCandidateNamesWhatIsLost(t *testing.T) {
 		}
 		return all
 	}
+	for n, want := range map[int]string{3: "s1 (not_ours), s2 (not_ours), s3 (not_ours)", 4: "s3 (not_ours), and 1 more"} {
+		if got, _ := noCandidate(lost("b", n), 1); !strings.HasSuffix(got.Message, want) {
+			t.Errorf("of %d: %q", n, got.Message)
+		}
+	}
+	if got, ok := noCandidate(nil, 1); !ok || got.Message != "none of 0 standbys has all slots SAFE" {
+		t.Errorf("a slot and no standby: %t %q", ok, got.Message)
+	}
+	if _, ok := noCandidate(nil, 0); ok {
+		t.Error("there is no slot to lose")
+	}
 	all := append(lost("b", 5), lost("c", 1)...)
 	all = append(all, Verdict{Slot: "s9", Standby: "c", State: Safe})
 	got, ok := noCandidate(all, 1)

@@ -90,3 +90,24 @@ func TestLagIsTold(t *testing.T) {
 		t.Errorf("conditions %v", w.conditions)
 	}
 }
+
+// A restart_lsn that is seen for the first time, or has moved, stands from then on.
+func TestSinceWhenRestartStands(t *testing.T) {
+	before, now := epochZero, epochZero.Add(time.Minute)
+	last := cluster.Some(cluster.Position{Restart: 7})
+	for name, c := range map[string]struct {
+		note SlotNote
+		want time.Time
+	}{
+		"seen for the first time":         {SlotNote{}, now},
+		"moved":                           {SlotNote{Last: cluster.Some(cluster.Position{Restart: 6}), RestartSince: before}, now},
+		"stands":                          {SlotNote{Last: last, RestartSince: before}, before},
+		"stands, nobody knows since when": {SlotNote{Last: last}, now},
+	} {
+		n := c.note
+		n.noteRestart(now, cluster.Position{Restart: 7, Confirmed: 9})
+		if !n.RestartSince.Equal(c.want) {
+			t.Errorf("%s: since %s", name, n.RestartSince)
+		}
+	}
+}
