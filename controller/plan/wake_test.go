@@ -37,6 +37,7 @@ func TestUnfinished(t *testing.T) {
 		{"a walk goes on", StepOutcome{StepID: "apply/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeRetry, Resume: "r"}}}, true},
 		{"dropped", StepOutcome{StepID: "drop/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeDropped}}}, true},
 		{"a walk of a step that applies nothing", StepOutcome{StepID: "fence/b", Outcomes: []cluster.Outcome{{Resume: "r"}}}, false},
+		{"a hold is dropped", StepOutcome{StepID: "fence/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeDropped}}}, false},
 		{"not dropped", StepOutcome{StepID: "drop/b", Outcomes: []cluster.Outcome{{Code: cluster.CodeInUse}}}, false},
 	} {
 		if got := Unfinished(pl, []StepOutcome{c.out}); got != c.want {
@@ -134,6 +135,22 @@ func TestAwaitsOnlyWhatItMoves(t *testing.T) {
 		_, c := w.plan.Awaits["c"]
 		if b != (name == "") || !c {
 			t.Errorf("%q: awaits %v", name, w.plan.Awaits)
+		}
+	}
+}
+
+// Of what several slots wait for, the first that replay comes to.
+func TestAwaitsTheNearest(t *testing.T) {
+	for _, names := range [][]string{{"app", "late"}, {"late", "app"}} {
+		w := settled(t)
+		w.createSlot("late")
+		w.turns(3)
+		for _, name := range names {
+			w.catchUp(name)
+		}
+		w.turn()
+		if got, want := w.plan.Awaits["b"], app(w, "a").Confirmed.V; names[0] == "app" && got != want || got > want {
+			t.Errorf("%v: awaits %s", names, got)
 		}
 	}
 }
