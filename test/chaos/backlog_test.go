@@ -14,8 +14,8 @@ import (
 
 // backlog is how many bytes of WAL a slot may owe before its consumer reads on,
 // whatever its kind: what a proof costs must not grow with the length of a run. It is
-// a minute of the load and more.
-const backlog = 48 << 20
+// half a minute of the load, and more on a slow machine.
+const backlog = 24 << 20
 
 // keepUp has those slots move on that owe too much.
 func (w *world) keepUp() {

@@ -50,7 +50,9 @@ func (w *world) prove(node *lab.Node, doc status.Status) (err error) {
 	}
 	before, begun := w.violated(), time.Now()
 	defer func() {
-		w.report.proof = max(w.report.proof, time.Since(begun))
+		took := time.Since(begun)
+		w.report.proofs += took
+		w.report.proof = max(w.report.proof, took)
 		ctx, cancel := w.within(patience)
 		defer cancel()
 		if w.violated() == before {

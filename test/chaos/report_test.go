@@ -9,7 +9,7 @@ import (
 // report is what a run comes to.
 type report struct {
 	steps      map[string]int
-	faulty     time.Duration // from the first to the last fault of each round
+	faulty     time.Duration // from the first to the last fault of each round, proofs on copies included
 	rounds     int
 	promotions int
 	rewound    int
@@ -21,7 +21,8 @@ type report struct {
 	owed       int           // rows and messages that these had to give
 	missing    int           // of them, the ones that did not come
 	most       int           // that one of them had to give
-	proof      time.Duration // the longest, of one copy
+	proofs     time.Duration // of all copies
+	proof      time.Duration // the longest
 	unproven   int           // slots on copies that were not claimed
 	renewed    int           // slots whose loss was told, made anew
 	fenced     int           // verdicts of controllers that were refused by the fence
@@ -59,11 +60,11 @@ func (r *report) print(w *world) {
 		}
 	}
 	w.t.Logf(`summary
-seed                 %d, PostgreSQL %d, %s of faults in %s
+seed                 %d, PostgreSQL %d, %s of faults and proofs in %s
 faults               %d in %d rounds: %s
 promotions           %d; old primaries rewound %d, rebuilt %d
 leaders              %d epochs, %d documents of theirs seen; %d verdicts "fenced"
-copies               %d standbys copied, promoted and decoded, in %s at most; %d times nothing was claimed
+copies               %d standbys copied, promoted and decoded, which took %s, %s at most; %d times nothing was claimed
 slots proven         %d that were called SAFE, which owed %d rows and messages (%d at most): %d did not come; %d slots were not claimed
 positions read       %d times, of all nodes
 nobody led           %d times, and no mirror moved
@@ -73,7 +74,7 @@ SAFE again           %s at most after everything was mended
 violations           %d`,
 		w.seed, w.lab.Major(), r.faulty.Round(time.Second), time.Since(w.begun).Round(time.Second), steps, r.rounds, strings.Join(lines, ", "),
 		r.promotions, r.rewound, r.rebuilt, len(w.claims.leads), w.claims.seen, r.fenced,
-		r.copies, r.proof.Round(100*time.Millisecond), r.unclaimed, r.decoded, r.owed, r.most, r.missing, r.unproven, r.reads, r.still,
+		r.copies, r.proofs.Round(time.Second), r.proof.Round(100*time.Millisecond), r.unclaimed, r.decoded, r.owed, r.most, r.missing, r.unproven, r.reads, r.still,
 		r.streams, r.committed, r.delivered, r.duplicated, r.lost, r.renewed,
 		r.unreplicated, r.acknowledged, r.slowest.Round(10*time.Millisecond), len(w.violations))
 	for _, v := range w.violations {
