@@ -124,9 +124,9 @@ change_existing(WalCall *call)
 		hand_drop();
 		outcome_is(call->out, "dropped", NULL);
 	}
-	else if (look.data.restart_lsn == InvalidXLogRecPtr)
+	else if (look.invalidated != NULL || look.data.restart_lsn == InvalidXLogRecPtr)
 	{
-		/* invalidated: it keeps nothing any more */
+		/* it keeps nothing any more, also where it still says from where on (idle_timeout) */
 		hand_drop();
 		make(call);
 	}

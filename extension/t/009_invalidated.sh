@@ -66,3 +66,20 @@ else
 	is "up to 15 the server does not see it" "$(reason)" none
 fi
 is "dropped all the same" "$(q b "SELECT name, code FROM slotkeeper.drop($(fence), '{s1}')")" "s1|dropped"
+
+# --- from 18 on a slot that nobody has touched for long is given up: it keeps its restart_lsn, but no WAL
+if [ "$MAJOR" -ge 18 ]; then
+	from=$(q b "SELECT pg_last_wal_replay_lsn()")
+	wal_hold() { hold b 2 "'{}'::slotkeeper.want[]" "'$from'" | grep slotkeeper_wal; }
+	wal_reason() { q b "SELECT coalesce(invalidated, 'none') FROM slotkeeper.slots() WHERE name = 'slotkeeper_wal'"; }
+	is "a hold of WAL" "$(wal_hold)" "slotkeeper_wal|held"
+	echo "idle_replication_slot_timeout = '1s'" >>"$(data b)/postgresql.conf"
+	q b "SELECT pg_reload_conf()" >/dev/null
+	until_true b "SELECT clock_timestamp() - inactive_since > '2 s' FROM pg_replication_slots WHERE slot_name = 'slotkeeper_wal'"
+	q a "CHECKPOINT" >/dev/null
+	caught_up b a
+	q b "CHECKPOINT" >/dev/null
+	is "given up" "$(wal_reason)" idle_timeout
+	is "asked for again" "$(wal_hold)" "slotkeeper_wal|held"
+	is "it is another one, which keeps WAL" "$(wal_reason)" none
+fi
