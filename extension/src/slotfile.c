@@ -48,7 +48,8 @@ statefile_read(const char *slot_name, ReplicationSlotPersistentData *data, char 
 	int			fd;
 
 	snprintf(path, sizeof(path), "pg_replslot/%s/state", slot_name);
-	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+	/* O_NONBLOCK: whatever else stands under that name, never wait for it. */
+	fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK | PG_BINARY);
 	if (fd < 0)
 		return say(why, psprintf("Its state file cannot be opened: %s.", strerror(errno)));
 	n = read(fd, &file, sizeof(file));

@@ -38,7 +38,8 @@ checksum(const char *bytes, size_t len)
 static TextFileState
 read_whole(const char *path, char **bytes, size_t *len)
 {
-	int			fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+	/* O_NONBLOCK: whatever else stands under that name, never wait for it. */
+	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK | PG_BINARY);
 	ssize_t		n;
 
 	if (fd < 0)

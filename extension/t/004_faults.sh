@@ -84,6 +84,20 @@ for file in $left; do as_server touch "$(data b)/pg_replslot/$file"; done
 q b "SELECT slotkeeper.raise_fence($(fence))" >/dev/null
 for file in $left; do is "$file is gone" "$(find "$(data b)/pg_replslot/$file" 2>/dev/null)" ""; done
 
+# --- what is no file at all is waited for by nobody, or no cancel would end it
+fence_file=$(data b)/pg_replslot/slotkeeper.fence
+in_time() { timeout 60 psql -X -At -h "$WORK/nodes/b" -p "$PORT" -U postgres -d postgres -c "$1" 2>&1 || true; }
+as_server mv "$fence_file" "$WORK/nodes/fence"
+as_server mkfifo "$fence_file"
+is "a pipe is no fence" "$(in_time "SELECT fence IS NULL FROM slotkeeper.node()")" t
+like "nor does it become one" "$(in_time "SELECT slotkeeper.raise_fence($(fence))")" 'slotkeeper.fence" is damaged'
+as_server mv "$WORK/nodes/fence" "$fence_file"
+marker=$(data b)/pg_replslot/s1/slotkeeper
+as_server mv "$marker" "$WORK/nodes/marker"
+as_server mkfifo "$marker"
+is "nor a marker" "$(in_time "SELECT marker IS NULL FROM slotkeeper.slots() WHERE name = 's1'")" t
+as_server mv "$WORK/nodes/marker" "$marker"
+
 # --- a cancel on the way
 q b "SELECT * FROM slotkeeper.drop($(fence), '{s1,s2,s3}')" >/dev/null
 for i in 1 2 3 4 5; do
