@@ -3,6 +3,27 @@
 -- complain if the script is sourced in psql, rather than by CREATE EXTENSION
 \echo Use "CREATE EXTENSION slotkeeper" to load this file. \quit
 
+-- A schema that stands here already is used as it is. Whoever owns it, or may create in
+-- it, could put a function of the same name before ours, and the controller's role, which
+-- has REPLICATION, would run it. Names and operators are qualified: that schema is in the
+-- search path of this script.
+DO LANGUAGE plpgsql $$
+DECLARE
+	other pg_catalog.name;
+BEGIN
+	SELECT r.rolname INTO other
+	FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles r
+	WHERE n.nspname OPERATOR(pg_catalog.=) 'slotkeeper'::pg_catalog.name AND NOT r.rolsuper
+		AND (n.nspowner OPERATOR(pg_catalog.=) r.oid OR pg_catalog.has_schema_privilege(r.oid, n.oid, 'CREATE'))
+	ORDER BY r.oid DESC LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION 'schema "slotkeeper" is open to others'
+			USING ERRCODE = 'insufficient_privilege',
+				DETAIL = pg_catalog.format('The role %I owns it or may create objects in it, and could have functions of its own run by the role of the controller.', other),
+				HINT = 'Look what is in it and drop it: CREATE EXTENSION makes it. Or: ALTER SCHEMA slotkeeper OWNER TO a superuser, and REVOKE CREATE on it.';
+	END IF;
+END $$;
+
 -- What a writing call shows, and what a node's fence file holds.
 CREATE TYPE slotkeeper.fence AS (
 	scope text,
