@@ -134,11 +134,27 @@ hand_let_go(void)
 		ReplicationSlotRelease();
 }
 
+/*
+ * Up to 16 a directory that cannot be taken away is only warned of: the slot is gone
+ * from memory then, and there again, as old as it was, after a restart.
+ */
 void
 hand_drop(void)
 {
+	NameData	name = MyReplicationSlot->data.name;
+	Incarnation before;
+	Incarnation after;
+	bool		known = incarnation_of(NameStr(name), &before);
+
 	hand = HAND_EMPTY;
 	compat_slot_drop_acquired();
+	if (known && incarnation_of(NameStr(name), &after) &&
+		after.inode == before.inode && incarnation_same(&after, &before))
+		ereport(ERROR,
+				(errcode(ERRCODE_IO_ERROR),
+				 errmsg("could not remove the directory of replication slot \"%s\"", NameStr(name)),
+				 errdetail("The slot will be there again when the server is restarted."),
+				 errhint("Mend the permissions of pg_replslot, restart this server, and drop the slot again.")));
 }
 
 void
