@@ -184,6 +184,9 @@ func (p placed) place(slot *Slot) {
 	}
 }
 
+// foreignHint is what to do about a part that slotkeeper cannot have written.
+const foreignHint = "slotkeeper did not write it: where the ledger is lost for good, delete the keys below etcd.prefix/scope/ledger/"
+
 // decode reads a part that may be missing. version points into the part.
 func decode(parts map[string][]byte, name string, part any, version *int) error {
 	text, ok := parts[name]
@@ -192,13 +195,16 @@ func decode(parts map[string][]byte, name string, part any, version *int) error 
 	}
 	text, err := unpacked(text)
 	if err != nil {
-		return fmt.Errorf("unpacking the ledger's part %s: %w", name, err)
+		return fmt.Errorf("unpacking the ledger's part %s: %w; %s", name, err, foreignHint)
 	}
 	if err := json.Unmarshal(text, part); err != nil {
-		return fmt.Errorf("reading the ledger's part %s: %w", name, err)
+		return fmt.Errorf("reading the ledger's part %s: %w; %s", name, err, foreignHint)
 	}
-	if *version > ledgerVersion {
+	switch {
+	case *version > ledgerVersion:
 		return &NewerError{Part: name, Version: *version}
+	case *version < 1: // null, for one: it would be a ledger that knows of no slot
+		return fmt.Errorf("the ledger's part %s has no version; %s", name, foreignHint)
 	}
 	return nil
 }

@@ -209,6 +209,18 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 	if back.Source != "ledger" || len(back.Slots) != 2 || back.Worst() != plan.Lost || back.Slots[0].Confirmed.V != 5 {
 		t.Errorf("status %+v", back)
 	}
+	for _, text := range []string{"null", "{}", `{"version": 0}`, "", "gar\x1bbage", `{"version": 1, "slo`, "\x1f\x8b no gzip"} {
+		for name := range parts {
+			foreign := maps.Clone(parts)
+			foreign[name] = []byte(text)
+			if _, err := status.Recall(foreign); err == nil || !strings.Contains(err.Error(), "part "+name) || !strings.Contains(err.Error(), "did not write it") {
+				t.Errorf("%s is %q: error %v", name, text, err)
+			}
+			if _, err := status.FromLedger(foreign); err == nil {
+				t.Errorf("%s is %q: no error", name, text)
+			}
+		}
+	}
 	for _, name := range []string{status.PartCluster, status.PartStandbys, "slots/59", "unheard-of"} {
 		newer := maps.Clone(parts)
 		newer[name] = []byte(`{"version": 2, "slots": "in another shape"}`)
