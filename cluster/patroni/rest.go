@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ type REST struct {
 	options RESTOptions
 	client  *http.Client
 }
+
+// elsewhere is what to look at where the answer is none of Patroni's.
+const elsewhere = "is it Patroni that answers there? See restapi.connect_address in its configuration"
 
 // maxAnswer is far more than any answer of Patroni's.
 const maxAnswer = 4 << 20
@@ -86,18 +90,25 @@ func (r *REST) Config(ctx context.Context, m Member) (map[string]any, error) {
 	}
 	o, err := parseObject(text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer of %s/config: %w", m.API, err)
+		return nil, fmt.Errorf("reading the answer of %s/config: %w; %s", m.API, err, elsewhere)
 	}
 	return o, nil
 }
 
 // PatchConfig changes the dynamic configuration: mappings are merged, a list is
-// put in place of the old one, and null takes a key out.
+// put in place of the old one, and null takes a key out. Patroni answers with the
+// new one; any other answer leaves open whether it was changed.
 func (r *REST) PatchConfig(ctx context.Context, m Member, patch map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
-	_, err := r.ask(ctx, http.MethodPatch, m, "/config", patch)
-	return err
+	text, err := r.ask(ctx, http.MethodPatch, m, "/config", patch)
+	if err != nil {
+		return err
+	}
+	if _, err := parseObject(text); err != nil {
+		return fmt.Errorf("whether %s/config was changed is not known: reading the answer: %w; %s", m.API, err, elsewhere)
+	}
+	return nil
 }
 
 // Liveness is what a member's own API says of it now.
@@ -225,6 +236,8 @@ func (r *REST) unanswered(method, where string, err error) error {
 		hint = "; its certificate is for another name than restapi.connect_address has"
 	case certificateRefused(err):
 		hint = "; it wants a client certificate: set cluster.patroni.rest.cert_file and key_file"
+	case errors.Is(err, context.DeadlineExceeded):
+		hint = "; Patroni, or what is in front of it, did not answer in time"
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		hint = "; it speaks plain HTTP, and its key says https"
 	}
@@ -244,6 +257,8 @@ func (r *REST) clean(text []byte) string {
 	line := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "?")), " ")
 	if p := r.options.Password; p != "" {
 		line = strings.ReplaceAll(line, p, "***")
+		// The header that carried it, which proxies repeat on their error pages.
+		line = strings.ReplaceAll(line, base64.StdEncoding.EncodeToString([]byte(r.options.Username+":"+p)), "***")
 	}
 	if len(line) > 300 {
 		line = strings.ToValidUTF8(line[:300], "") + "..."
@@ -270,6 +285,9 @@ func (e *RESTError) Error() string {
 
 // Hint says what to do about it.
 func (e *RESTError) Hint() string {
+	if e.Status/100 == 3 {
+		return "Patroni never leads elsewhere; " + elsewhere
+	}
 	switch e.Status {
 	case http.StatusUnauthorized:
 		return "set cluster.patroni.rest.username and password_file to those of restapi.authentication in Patroni's configuration"

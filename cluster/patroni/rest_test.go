@@ -68,9 +68,19 @@ func TestC38BasicAuthentication(t *testing.T) {
 	}
 	repeats := server(t, func(w http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()
-		http.Error(w, "you said "+password, http.StatusInternalServerError)
+		http.Error(w, "you said "+password+" by "+r.Header.Get("Authorization"), http.StatusInternalServerError)
 	})
-	if _, err := good.Config(t.Context(), repeats); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "you said ***") {
+	if _, err := good.Config(t.Context(), repeats); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "you said *** by Basic ***") {
+		t.Errorf("%v", err)
+	}
+	page := server(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in</html>") })
+	if err := good.PatchConfig(t.Context(), page, map[string]any{"pause": nil}); err == nil || !strings.Contains(err.Error(), "is not known") || !strings.Contains(err.Error(), "connect_address") {
+		t.Errorf("%v", err)
+	}
+	leads := server(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+	})
+	if _, err := good.Config(t.Context(), leads); !errors.As(err, &answer) || answer.Status != 302 || !strings.Contains(answer.Hint(), "connect_address") {
 		t.Errorf("%v", err)
 	}
 }

@@ -54,11 +54,17 @@ type Status struct {
 	RetainSlots []string // of members that are away
 }
 
+// longestLeader is far more bytes than any member's name has, and few enough for a
+// message.
+const longestLeader = 1000
+
 func parseLeader(value []byte) (cluster.Opt[string], error) {
 	name := string(value)
 	switch {
 	case name == "":
 		return cluster.None[string](), errors.New("it is empty")
+	case len(name) > longestLeader:
+		return cluster.None[string](), fmt.Errorf("it has %d bytes, and is no name", len(name))
 	case !utf8.ValidString(name) || strings.ContainsAny(name, "\x00\n"):
 		return cluster.None[string](), errors.New("it is no name")
 	}

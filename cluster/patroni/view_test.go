@@ -119,6 +119,7 @@ func TestBadKeysAreNamedAndSpoilNoOther(t *testing.T) {
 		"postgresql a list":      {"config", `{"postgresql":[1]}`, "postgresql in it is a list"},
 		"leader empty":           {"leader", "", ""},
 		"leader of two lines":    {"leader", "a\nb", "it is no name"},
+		"leader without an end":  {"leader", strings.Repeat("x", 100000), "it has 100000 bytes"},
 		"sync rubbish":           {"sync", `rubbish`, "it is no JSON"},
 		"failover rubbish":       {"failover", `{"leader":`, "it is no JSON"},
 		"failover a list":        {"failover", `[]`, "it is a list"},
