@@ -75,7 +75,11 @@ func settled(f Facts) check {
 	}
 	leader := k.Leader.V
 	server := f.Nodes[leader]
-	switch {
+	switch _, member := k.member(leader); {
+	case !member && !server.OK():
+		c := unknown("Patroni's leader key names %q, and there is no such member", leader)
+		c.hint = "wait until Patroni has renewed its keys (patronictl list); nobody but Patroni should write them"
+		return c
 	case !server.OK():
 		return unknown("the leader %s cannot be read: %s", leader, server.Err)
 	case !server.Value.writable():
@@ -130,6 +134,8 @@ func barred(name string, f Facts) check {
 		return refuse("", "it is not a member; the members are %s", strings.Join(names, ", "))
 	case name == k.Leader.Or(""):
 		return refuse("", "it is the leader already")
+	case m.Unusable != "": // then it says nothing of the rest
+		return refuse("", "%s", m.Unusable)
 	case m.NoFailover:
 		return refuse("take the tag out of its Patroni's configuration", "it is tagged nofailover")
 	case m.Priority <= 0:
@@ -138,8 +144,6 @@ func barred(name string, f Facts) check {
 		return refuse("", "Patroni is in synchronous mode, and it is tagged nosync")
 	case k.Synchronous && !m.Sync:
 		return refuse("name a synchronous standby (patronictl list)", "Patroni is in synchronous mode, and it is an asynchronous standby")
-	case m.Unusable != "":
-		return refuse("", "%s", m.Unusable)
 	case !m.Running:
 		return refuse("wait until it runs (patronictl list)", "Patroni says that it is %q", m.State)
 	}

@@ -65,6 +65,8 @@ func TestPreflight(t *testing.T) {
 		"nosync":              {func(_ *Policy, f *Facts) { f.Keys.Value.Synchronous, member(f, "b").NoSync = true, true }, OutcomeRefused, "nosync"},
 		"asynchronous":        {func(_ *Policy, f *Facts) { f.Keys.Value.Synchronous = true }, OutcomeRefused, "asynchronous"},
 		"no address":          {func(_ *Policy, f *Facts) { member(f, "b").Unusable = "it says no conn_url" }, OutcomeRefused, "no conn_url"},
+		"key of no use":       {func(_ *Policy, f *Facts) { *member(f, "b") = Member{Name: "b", Unusable: "it is null"} }, OutcomeRefused, "it is null"},
+		"leader of no name":   {func(_ *Policy, f *Facts) { f.Keys.Value.Leader = cluster.Some(`{"x":1}`) }, OutcomeUnknown, "no such member"},
 		"candidate silent":    {func(_ *Policy, f *Facts) { f.silent("b", "time is up") }, OutcomeUnknown, "time is up"},
 		"candidate elsewhere": {func(_ *Policy, f *Facts) { f.node("b", func(n *Node) { n.Node.SystemID = 8 }) }, OutcomeRefused, "another system"},
 		"not streaming":       {func(_ *Policy, f *Facts) { f.node("b", func(n *Node) { n.Receiving = false }) }, OutcomeRefused, "does not stream"},
