@@ -48,6 +48,15 @@ func checkScope(s status.Status, c *config.Config, err error) (status.Status, er
 	return s, err
 }
 
+// ofLedger refuses a ledger that names another scope than its keys do.
+func ofLedger(s status.Status, c *config.Config) error {
+	if s.Scope != c.Scope {
+		return fmt.Errorf("the ledger below %s/%s in etcd names scope %q: another program has written there; "+
+			"start slotkeeper run, which writes it anew", c.Etcd.Prefix, c.Scope, s.Scope)
+	}
+	return nil
+}
+
 var errEmptyLedger = errors.New("nothing was written there yet")
 
 func statusFromLedger(ctx context.Context, c *config.Config) (status.Status, error) {
@@ -64,6 +73,9 @@ func statusFromLedger(ctx context.Context, c *config.Config) (status.Status, err
 		return status.Status{}, errEmptyLedger
 	}
 	s, err := status.FromLedger(parts)
+	if err == nil {
+		err = ofLedger(s, c)
+	}
 	if err != nil {
 		return s, err
 	}

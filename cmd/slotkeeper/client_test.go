@@ -106,4 +106,11 @@ func TestStatusOfAnotherScopeIsRefused(t *testing.T) {
 	if _, err := checkScope(shop(), c, nil); exitCode(err) != exitUnknown || !strings.Contains(err.Error(), `watches scope "shop"`) {
 		t.Errorf("got %v", err)
 	}
+	if err := ofLedger(shop(), c); err == nil || !strings.Contains(err.Error(), `/slotkeeper/other in etcd names scope "shop"`) {
+		t.Errorf("got %v", err)
+	}
+	c.Scope = "shop"
+	if err := ofLedger(shop(), c); err != nil {
+		t.Error(err)
+	}
 }

@@ -49,6 +49,12 @@ func TestComplaintsDoNotReachTheTerminalAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestNamesOfSilentMembersDoNotReachTheTerminalAsTheyAre(t *testing.T) {
+	if got, want := silentMember("n\nl\x1b[31m", "its conn_url\nis no URL"), `slotkeeper: member n l\x1b[31m did not answer: its conn_url is no URL`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestHowLongTheEndMayTake(t *testing.T) {
 	for name, want := range map[string]time.Duration{"run": stopWithin, "demo": 30 * time.Second, "nix": stopWithin} {
 		if got := patience(newRootCommand(), []string{name, "--config", "x"}); got != want {

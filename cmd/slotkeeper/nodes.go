@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/postgres"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
+	"github.com/slotkeeper/slotkeeper/cmd/internal/output"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 )
 
@@ -68,6 +70,12 @@ func primaryOf(peers []*peer, now time.Time) *peer {
 		}
 	}
 	return nil
+}
+
+// silentMember is the line of a member that did not answer. Its name is Patroni's
+// key, and may hold anything.
+func silentMember(name, why string) string {
+	return output.Printable(oneLine(fmt.Sprintf("slotkeeper: member %s did not answer: %s", name, why)))
 }
 
 // explain is an error of a node with its hint.

@@ -46,7 +46,7 @@ no primary to plan for.`,
 		}
 		for _, name := range slices.Sorted(maps.Keys(observed.Nodes)) {
 			if fact := observed.Nodes[name]; fact.Err != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "slotkeeper: member %s did not answer: %s\n", name, output.Printable(oneLine(withHint(fact.Err, fact.Hint))))
+				fmt.Fprintln(cmd.ErrOrStderr(), silentMember(name, withHint(fact.Err, fact.Hint)))
 			}
 		}
 		if p.Primary == "" {
@@ -111,6 +111,8 @@ func lookOn(ctx context.Context, c *config.Config) (bystander, error) {
 }
 
 func planResult(p plan.Plan) output.Result {
+	// A program that goes through them wants lists, also of nothing.
+	p.Steps, p.Verdicts, p.Conditions = listed(p.Steps), listed(p.Verdicts), listed(p.Conditions)
 	r := output.Result{Document: p, Header: []string{"stage", "node", "step", "slots", "why"}}
 	for _, s := range p.Steps {
 		r.Rows = append(r.Rows, []string{fmt.Sprint(int(s.Stage)), s.Node, string(s.Kind), strings.Join(stepNames(s), " "), s.Why})
@@ -129,6 +131,13 @@ func planResult(p plan.Plan) output.Result {
 		}
 	}
 	return r
+}
+
+func listed[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
 }
 
 // stepNames are the slots that a step is about.

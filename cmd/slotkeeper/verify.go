@@ -54,7 +54,7 @@ is no primary or it does not answer.`,
 			return err
 		}
 		for _, name := range slices.Sorted(maps.Keys(found.Silent)) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "slotkeeper: member %s did not answer: %s\n", name, found.Silent[name])
+			fmt.Fprintln(cmd.ErrOrStderr(), silentMember(name, found.Silent[name]))
 		}
 		return quiet(found.exitCode())
 	}

@@ -76,6 +76,7 @@ func TestMistakes(t *testing.T) {
 		"a word":                {"scope\n", "s.yaml:1: the file is not a mapping"},
 		"not YAML":              {"scope: [\n", "is not YAML: "},
 		"control character":     {"scope: \x00\n", "is not YAML: "},
+		"control of two bytes":  {"scope: \"a\\Nb\"\n", `holds the control character '\u0085'`},
 		"two documents":         {minimal + "---\nscope: b\n", "holds several YAML documents"},
 		"unknown key":           {minimal + "slot: {}\n", `s.yaml:3: slot: is not a key of the configuration; did you mean slots?`},
 		"unknown key below":     {minimal + "sync: {intervall: 1s}\n", `s.yaml:3: sync.intervall: is not a key of the configuration; did you mean interval?`},
@@ -361,7 +362,7 @@ func TestSecretFiles(t *testing.T) {
 		"readable by all": {file("open", "hunter2\n", 0o644), "chmod 0600 it"},
 		"empty":           {file("empty", "\n", 0o600), "the first line of"},
 		"missing":         {filepath.Join(dir, "none"), "no such file"},
-		"a folder":        {dir, "name a regular file"},
+		"a folder":        {dir, "is no regular file"},
 	} {
 		_, err := ReadPassword("http.password_file", c.file)
 		if !IsError(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {

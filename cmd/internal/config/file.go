@@ -193,7 +193,7 @@ func kindOf(n *yaml.Node) string {
 func unknownHint(name, path string) string {
 	names := children(path)
 	if strings.Contains(strings.ToLower(name), "passw") {
-		return "passwords never stand in this file: use postgres.passfile, etcd.password_file or http.password_file"
+		return "passwords never stand in this file: use postgres.passfile, etcd.password_file, http.password_file or cluster.patroni.rest.password_file"
 	}
 	if near := nearest(name, names); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)

@@ -135,7 +135,7 @@ func checkFile(name string, secret bool) error {
 		return wrongf("create it, or correct the name (a relative one is relative to the configuration file)", "%s: %v", name, bare(err))
 	}
 	if !info.Mode().IsRegular() {
-		return wrongf("name a regular file", "%s is none", name)
+		return wrongf("name one", "%s is no regular file", name)
 	}
 	if secret {
 		return checkMode(name, info)

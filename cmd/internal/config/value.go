@@ -32,7 +32,8 @@ func (v stringValue) set(s string) error {
 		return wrongf("write it in UTF-8", "%q is no text", s)
 	}
 	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
-		return wrongf("write it without", "holds the control character %q", s[i])
+		control, _ := utf8.DecodeRuneInString(s[i:])
+		return wrongf("write it without", "holds the control character %q", control)
 	}
 	if v.check != nil {
 		if err := v.check(s); err != nil {
