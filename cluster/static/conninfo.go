@@ -3,6 +3,7 @@ package static
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -63,5 +64,22 @@ func parse(s string, allowed []string) error {
 		// Its value is not repeated: a password may stand behind any name.
 		return fmt.Errorf("conninfo cannot be read: %s is not known here", strings.Replace(unknown, "connection string key", "keyword", 1))
 	}
+	if !shown(s) {
+		return fmt.Errorf("conninfo cannot be read (not shown, it may hold a password; passwords belong in a passfile): %s; write such as \"host=db1 port=5432\"", why)
+	}
 	return fmt.Errorf("conninfo %q cannot be read: %s", s, why)
+}
+
+// shown reports whether each word of a conninfo is a keyword, with its value or
+// without. A word alone may be a password, whose name was forgotten.
+func shown(s string) bool {
+	if strings.Contains(s, "://") {
+		return true
+	}
+	for _, word := range strings.Fields(s) {
+		if name, _, _ := strings.Cut(word, "="); !slices.Contains(keywords, name) {
+			return false
+		}
+	}
+	return true
 }

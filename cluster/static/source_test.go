@@ -70,6 +70,8 @@ func TestWrongMembersAreRefused(t *testing.T) {
 func TestPasswordsAreRefusedAndNeverRepeated(t *testing.T) {
 	for name, conninfo := range map[string]string{
 		"keyword":     "host=h password=hunter2",
+		"word alone":  "hunter2",
+		"last word":   "host=h hunter2",
 		"quoted":      `host=h password = 'hunter2 \' x'`,
 		"URL":         "postgresql://u:hunter2@h/db",
 		"URL query":   "postgresql://h/db?password=hunter2",
