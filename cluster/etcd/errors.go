@@ -67,9 +67,24 @@ func (c *Client) fail(ctx context.Context, doing string, err error, raw string) 
 	if raw != "" && errors.Is(kind, ErrUnreachable) {
 		text = cleanCause(raw)
 	}
-	out := fmt.Errorf("%s: %w: %s: %s", doing, kind, c.where(), text+c.certificateHint(text))
+	hint := c.certificateHint(text)
+	if kind == ErrRefused {
+		hint = userHint(c.opts.Username, err)
+	}
+	out := fmt.Errorf("%s: %w: %s: %s", doing, kind, c.where(), text+hint)
 	c.setHealth(out)
 	return out
+}
+
+// userHint says where to look when etcd has refused the user.
+func userHint(user string, err error) string {
+	switch {
+	case user == "":
+		return " (it asks for a user: set etcd.username and etcd.password_file)"
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return fmt.Sprintf(" (the role of etcd's user %q must read and write below etcd.prefix, and beside Patroni read its keys)", user)
+	}
+	return fmt.Sprintf(" (etcd.username is %q; is the first line of etcd.password_file its password?)", user)
 }
 
 // certificateHint names a refused certificate of ours as the likely cause. With

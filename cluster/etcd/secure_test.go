@@ -171,7 +171,11 @@ func TestUsersAndPasswords(t *testing.T) {
 			return o
 		}(),
 	} {
-		t.Run(name, func(t *testing.T) { wantsRefusal(t, o, ErrRefused, url) })
+		hint := map[string]string{"no user": "set etcd.username and", "outside": "below etcd.prefix"}[name]
+		if hint == "" {
+			hint = "first line of etcd.password_file"
+		}
+		t.Run(name, func(t *testing.T) { wantsRefusal(t, o, ErrRefused, url, hint) })
 	}
 	t.Run("a reader reads and does not campaign", func(t *testing.T) {
 		o := as("reader", "hunter2-reader", options(t, url))
