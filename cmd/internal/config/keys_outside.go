@@ -11,7 +11,7 @@ var keysOutside = []key{
 	{"alerts.grace", `How long something must be wrong before it is an alert. Default 30s: a restart of a standby is not worth waking anybody.`,
 		func(c *Config) value { return durationValue{&c.Alerts.Grace, 0, time.Hour, 0} }},
 
-	{"http.listen", `Where the daemon serves /status, /sync, /metrics, /liveness, /readiness and the page. "" for nowhere. Default 127.0.0.1:8009: the loopback interface, because without http.username anybody who reaches it may ask for a cycle. There, without http.username, it answers only to loopback names and addresses in the request's Host, so that no web page can reach it through a browser.`,
+	{"http.listen", `Where the daemon serves /status, /sync, /forget, /metrics, /liveness, /readiness and the page. "" for nowhere. Default 127.0.0.1:8009: the loopback interface, because without http.username anybody who reaches it may ask for a cycle, or give a member up that is away. There, without http.username, it answers only to loopback names and addresses in the request's Host, so that no web page can reach it through a browser.`,
 		func(c *Config) value { return stringValue{&c.HTTP.Listen, listenAddress} }},
 	{"http.tls.cert_file", `The certificate of the listener. Default none: plain HTTP.`,
 		func(c *Config) value { return pathValue{stringValue{p: &c.HTTP.TLS.CertFile}} }},
