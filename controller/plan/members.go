@@ -40,7 +40,12 @@ func (c *cycle) noteMembers() {
 		known[name] = true
 	}
 	for name := range known {
-		note := c.m.Standbys[name]
+		note, known := c.m.Standbys[name]
+		if !known {
+			// It may be one that was given up, under another name: no raise since then
+			// has waited for its mirrors.
+			note.MinGeneration = c.m.Generation
+		}
 		fact := c.o.Nodes[name]
 		if !fact.OK() || fact.Value.Node.SystemID != c.lead.systemID {
 			c.noteAway(name, note)
