@@ -19,13 +19,25 @@ const askTimeout = 5 * time.Second
 // fetchStatus asks the daemon, and where it does not answer the ledger. The
 // error has its exit code.
 func fetchStatus(ctx context.Context, c *config.Config) (status.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	s, err := statusFromDaemon(ctx, c)
+	return askInTurn(ctx, askTimeout, c, statusFromDaemon, statusFromLedger)
+}
+
+// asker is one of those who know the status.
+type asker func(context.Context, *config.Config) (status.Status, error)
+
+// askInTurn gives each of the two its own time: a daemon that hangs takes none of
+// the ledger's.
+func askInTurn(ctx context.Context, each time.Duration, c *config.Config, daemon, ledger asker) (status.Status, error) {
+	ask := func(who asker) (status.Status, error) {
+		ctx, cancel := context.WithTimeout(ctx, each)
+		defer cancel()
+		return who(ctx, c)
+	}
+	s, err := ask(daemon)
 	if err == nil || config.IsError(err) {
 		return checkScope(s, c, err)
 	}
-	s, lerr := statusFromLedger(ctx, c)
+	s, lerr := ask(ledger)
 	if lerr == nil {
 		return checkScope(s, c, nil)
 	}

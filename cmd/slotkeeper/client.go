@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
@@ -157,7 +159,7 @@ func (d *daemonClient) ask(ctx context.Context, method, path string) (status.Sta
 		return s, fmt.Errorf("asking the daemon at %s: %w", d.base, err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return s, &daemonError{answer.StatusCode, errorText(body)}
+		return s, &daemonError{answer.StatusCode, clipped(d.withoutPassword(errorText(body)))}
 	}
 	if err := json.Unmarshal(body, &s); err != nil || s.SchemaVersion == 0 {
 		return s, fmt.Errorf("asking the daemon at %s: the answer is no status of slotkeeper's", d.base)
@@ -177,7 +179,17 @@ func rootCause(err error) error {
 	return err
 }
 
-// errorText is what the daemon said, on one line and not too long of it.
+// withoutPassword takes out of an answer what was shown for it: another program
+// may listen there, and repeat the request.
+func (d *daemonClient) withoutPassword(text string) string {
+	if d.password == "" {
+		return text
+	}
+	shown := base64.StdEncoding.EncodeToString([]byte(d.username + ":" + d.password))
+	return strings.NewReplacer(d.password, "***", shown, "***").Replace(text)
+}
+
+// errorText is what the daemon said, on one line.
 func errorText(body []byte) string {
 	var e struct {
 		Error string `json:"error"`
@@ -186,8 +198,13 @@ func errorText(body []byte) string {
 	if json.Unmarshal(body, &e) == nil && e.Error != "" {
 		text = e.Error
 	}
-	if text = oneLine(text); len(text) > 300 {
-		text = text[:300] + "..."
+	return oneLine(text)
+}
+
+// clipped is not too long a part of it.
+func clipped(text string) string {
+	if len(text) > 300 {
+		return strings.ToValidUTF8(text[:300], "") + "..."
 	}
 	return text
 }

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
+	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
 func TestAnswersOfTheDaemon(t *testing.T) {
@@ -59,7 +63,11 @@ func TestAnswersOfTheDaemon(t *testing.T) {
 
 func TestClientShowsUserAndPassword(t *testing.T) {
 	var user, password string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { user, password, _ = r.BasicAuth() }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ = r.BasicAuth()
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprintf(w, "you said %s by %s", password, r.Header.Get("Authorization"))
+	}))
 	defer server.Close()
 	c := config.Default()
 	c.HTTP.Username, c.HTTP.PasswordFile = "ann", filepath.Join(t.TempDir(), "pw")
@@ -70,7 +78,7 @@ func TestClientShowsUserAndPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Status(t.Context()); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := client.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "you said *** by Basic ***") {
 		t.Errorf("got %v", err)
 	}
 	if user != "ann" || password != "hunter2" {
@@ -112,5 +120,19 @@ func TestStatusOfAnotherScopeIsRefused(t *testing.T) {
 	c.Scope = "shop"
 	if err := ofLedger(shop(), c); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestADaemonThatHangsLeavesTheLedgerItsTime(t *testing.T) {
+	c := config.Default()
+	c.Scope = "shop"
+	hangs := func(ctx context.Context, _ *config.Config) (status.Status, error) {
+		<-ctx.Done()
+		return status.Status{}, ctx.Err()
+	}
+	knows := func(ctx context.Context, _ *config.Config) (status.Status, error) { return shop(), ctx.Err() }
+	s, err := askInTurn(t.Context(), 10*time.Millisecond, c, hangs, knows)
+	if err != nil || s.Scope != "shop" {
+		t.Errorf("got %+v, %v", s, err)
 	}
 }
