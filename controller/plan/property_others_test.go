@@ -81,9 +81,15 @@ func othersOf(pl Plan) map[string]string {
 			}
 		}
 		for _, n := range s.Names {
-			if n != "app" && s.Kind != StepGate {
+			if n != "app" && s.Kind != StepGate && s.Kind != StepSessions {
 				out[string(s.Kind)+" "+n+" "+s.Node] = s.ID
 			}
+		}
+		// Its names are no slots: it is done as soon as one slot waits for it.
+		if s.Kind == StepSessions && slices.ContainsFunc(pl.Verdicts, func(v Verdict) bool {
+			return v.Slot != "app" && v.Standby == s.Node && v.Reason == ReasonOldSession
+		}) {
+			out["sessions "+s.Node] = s.ID
 		}
 	}
 	return out
