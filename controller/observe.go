@@ -60,12 +60,13 @@ func (c *Controller) collect(ctx context.Context, seen *plan.Observation) {
 }
 
 // matchReaders opens a session per member and closes those of nodes that left
-// or moved to another address.
+// or moved to another address. One that could not be opened is tried again: a
+// passfile or a certificate may have come meanwhile.
 func (c *Controller) matchReaders(members []cluster.Member) {
 	named := map[string]bool{}
 	for _, m := range members {
 		named[m.Name] = true
-		if r := c.readers[m.Name]; r != nil && r.member.Conninfo == m.Conninfo && r.member.Unusable == m.Unusable {
+		if r := c.readers[m.Name]; r != nil && r.dial == nil && r.member.Conninfo == m.Conninfo && r.member.Unusable == m.Unusable {
 			continue
 		} else if r != nil {
 			r.close()
