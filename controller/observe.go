@@ -18,6 +18,7 @@ type reader struct {
 	node   Node
 	dial   error
 	flight chan plan.Fact[plan.NodeRead] // of capacity 1; nil when no read is under way
+	missed bool                          // a cycle has waited for that read in vain
 	last   plan.Fact[plan.NodeRead]
 	cancel context.CancelFunc
 	watch  *watcher // nil until a leader has begun to watch
@@ -116,7 +117,7 @@ func (r *reader) start(limit time.Duration, now func() time.Time, log hclog.Logg
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	flight := make(chan plan.Fact[plan.NodeRead], 1)
-	r.flight, r.cancel = flight, cancel
+	r.flight, r.cancel, r.missed = flight, cancel, false
 	begun := now()
 	go func() {
 		defer cancel()
@@ -131,16 +132,21 @@ func (r *reader) start(limit time.Duration, now func() time.Time, log hclog.Logg
 }
 
 // collect waits for the read that is under way. A node that failed its last
-// read is given a moment only: it slows a cycle once, not every cycle. An answer
-// that is there counts, also where another node has used the time up.
+// read is given a moment only, and none where a cycle has waited for this very read:
+// who is black-holed must not slow each cycle of the others. An answer that is
+// there counts, also where another node has used the time up.
 func (r *reader) collect(ctx context.Context, now func() time.Time) plan.Fact[plan.NodeRead] {
 	if r.dial != nil {
 		return factOf(plan.NodeRead{}, now(), r.dial)
 	}
 	failed := r.last.Err != ""
 	if failed {
+		patience := failedPatience
+		if r.missed {
+			patience = 0
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, failedPatience)
+		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
 	select {
@@ -153,6 +159,7 @@ func (r *reader) collect(ctx context.Context, now func() time.Time) plan.Fact[pl
 		return r.landed(fact)
 	default:
 	}
+	r.missed = true
 	if !failed {
 		r.last.Err, r.last.Reason, r.last.Hint = "no answer within this cycle's time", plan.ReasonUnreachable, ""
 	}
