@@ -50,6 +50,9 @@ func load(cmd *cobra.Command) (*config.Loaded, error) {
 func outputFlag(cmd *cobra.Command, initial output.Format) *output.Format {
 	f := initial
 	cmd.Flags().VarP(&f, "output", "o", "how to write the result")
+	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Names(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag was made a line above
+	}
 	return &f
 }
 

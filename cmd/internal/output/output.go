@@ -31,6 +31,15 @@ const (
 
 var formats = []Format{Table, JSON, YAML, TSV}
 
+// Names lists what Set takes.
+func Names() []string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, string(f))
+	}
+	return names
+}
+
 func (f *Format) String() string { return string(*f) }
 
 // Type is the word that help shows for the flag's value.
