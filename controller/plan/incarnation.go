@@ -57,8 +57,9 @@ func (c *cycle) track(s cluster.Slot) tracked {
 }
 
 // isRecreated: an inode is reused at once, so the birth time counts too; without
-// one, only what cannot be changed in a slot tells. Two-phase can: the subscriber
-// turns it on when its tables are copied.
+// one, only what is seldom changed in a slot tells. Two-phase is: the subscriber
+// turns it on when its tables are copied. A database may be renamed under its
+// slots, which is nothing new where the directory is known to be the same.
 func isRecreated(note SlotNote, s cluster.Slot) bool {
 	if !note.Incarnation.Same(s.Incarnation) {
 		return true
@@ -66,7 +67,8 @@ func isRecreated(note SlotNote, s cluster.Slot) bool {
 	if note.Plugin != "" && note.Plugin != s.Plugin {
 		return true
 	}
-	return note.Database != "" && s.Database != "" && note.Database != s.Database
+	born := note.Incarnation.Birth.OK && s.Incarnation.Birth.OK
+	return !born && note.Database != "" && s.Database != "" && note.Database != s.Database
 }
 
 // succeed carries a note over to a new primary's slot of the same name.

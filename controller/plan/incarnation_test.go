@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -46,5 +47,27 @@ func TestReadsOfTheOldIncarnationAreNotApplied(t *testing.T) {
 	w.mustBe(t, "app", "b", Safe, "")
 	if m := app(w, "b"); m.Plugin != "test_decoding" {
 		t.Errorf("%+v", m)
+	}
+}
+
+// ALTER DATABASE ... RENAME takes the slots along; without birth times another
+// database is all that tells a new slot in the old one's inode.
+func TestSlotOfARenamedDatabaseIsTheSame(t *testing.T) {
+	for _, born := range []bool{true, false} {
+		w := settled(t)
+		note := w.memory.Slots["app"]
+		if !born {
+			app(w, "a").Incarnation.Birth = cluster.None[time.Time]()
+			note.Incarnation.Birth = cluster.None[time.Time]()
+			w.memory.Slots["app"] = note
+		}
+		app(w, "a").Database = "bazaar"
+		w.turn()
+		if w.has(CondSlotRecreated) == born {
+			t.Errorf("birth times %t: conditions %v", born, w.conditions)
+		}
+		if kept := w.memory.Slots["app"]; born && (kept.Database != "bazaar" || kept.Last != note.Last) {
+			t.Errorf("what is remembered of it is %+v", kept)
+		}
 	}
 }
