@@ -191,6 +191,9 @@ func (f *fakeTerm) Save(ctx context.Context, parts map[string][]byte) error {
 }
 
 func (f *fakeTerm) Space(context.Context) (Space, error) {
+	if f.bug != nil {
+		f.bug("space")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.space, nil

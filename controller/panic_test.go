@@ -55,6 +55,13 @@ func TestAPanicAnywhereEndsNothing(t *testing.T) {
 				}
 			}
 		}, ""},
+		"asking how full etcd is": {func(s *stage, bug func()) {
+			s.term.bug = func(call string) {
+				if call == "space" {
+					bug()
+				}
+			}
+		}, "none"},
 		"waiting on nodes": {func(s *stage, bug func()) { s.buggy("b", "watch", bug) }, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,5 +153,22 @@ func TestAPanicWhileBeginningATermIsAnError(t *testing.T) {
 	s.term.bug = func(string) { panic("a bug") }
 	if err := s.c.Begin(t.Context(), s.term); err == nil || !strings.Contains(err.Error(), "a bug") {
 		t.Errorf("it gave %v", err)
+	}
+}
+
+// Outside of cycles a panic would end the process, and with it the leadership
+// that is to be given back, or the next try to get it.
+func TestAPanicBetweenCyclesEndsNothing(t *testing.T) {
+	s := newStage(t)
+	s.cycle(t)
+	panicked := false
+	s.term.bug = func(string) { panicked = true; panic("a bug in a test") }
+	s.c.recordLast()
+	if !panicked {
+		t.Error("the scene is not set: nothing is written at the end")
+	}
+	s.c.deps.Elector = buggyElector{}
+	if term, err := s.c.campaign(t.Context()); term != nil || err == nil || !strings.Contains(err.Error(), "a bug") {
+		t.Errorf("a campaign gave %v, %v", term, err)
 	}
 }

@@ -39,6 +39,11 @@ func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo pl
 // recordLast writes how far consumers are as the term ends, however short ago that
 // was written last: who comes next may be a promotion gate.
 func (c *Controller) recordLast() {
+	defer func() {
+		if p := recover(); p != nil {
+			_ = caught(c.deps.Logger, "writing the ledger at the end", p) // it logs; the leadership is to be given back all the same
+		}
+	}()
 	shown := c.shown.Load()
 	if shown == nil {
 		return

@@ -32,13 +32,22 @@ func (s Space) near() bool { return s.Quota > 0 && s.Used >= s.Quota/5*2 }
 // writes tell of an etcd that does not answer.
 func (c *Controller) watchSpace(ctx context.Context, term Term) {
 	for {
-		if s, err := term.Space(ctx); err == nil {
+		if s, err := c.askSpace(ctx, term); err == nil {
 			c.space.Store(&s)
 		}
 		if !wait(ctx, spaceEvery) {
 			return
 		}
 	}
+}
+
+func (c *Controller) askSpace(ctx context.Context, term Term) (s Space, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = caught(c.deps.Logger, "asking how full etcd is", p)
+		}
+	}()
+	return term.Space(ctx)
 }
 
 func (c *Controller) etcdSpace() Space {

@@ -11,15 +11,19 @@ import (
 )
 
 // campaign waits for leadership; meanwhile the ledger's status is shown.
-func (c *Controller) campaign(ctx context.Context) (Term, error) {
+func (c *Controller) campaign(ctx context.Context) (term Term, err error) {
 	waiting, cancel := context.WithCancel(ctx)
 	var followers sync.WaitGroup
 	followers.Go(func() { c.follow(waiting) })
+	defer followers.Wait()
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = caught(c.deps.Logger, "campaigning", p)
+		}
+	}()
 	c.awaitKnownLedger(ctx)
-	term, err := c.deps.Elector.Campaign(ctx)
-	cancel()
-	followers.Wait()
-	return term, err
+	return c.deps.Elector.Campaign(ctx)
 }
 
 // awaitKnownLedger does not stand for leadership while a newer program's ledger is
