@@ -13,10 +13,10 @@ const (
 )
 
 // noteUse remembers when somebody was last seen to use the slot: to have it, or
-// to have moved it.
+// to have moved it. Whoever makes a slot has it too, until it has a position.
 func (t *tracked) noteUse(at time.Time, before SlotNote) {
-	moved := t.located && before.Last.OK && before.Last.V.Confirmed < t.pos.Confirmed
-	if t.slot.ActivePID != 0 || moved {
+	moved := t.located && before.Last.V.Confirmed < t.pos.Confirmed
+	if before.Last.OK && (t.slot.ActivePID != 0 || moved) {
 		t.note.UsedAt = at
 	}
 }

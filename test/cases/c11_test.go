@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/controller/status"
 	"github.com/slotkeeper/slotkeeper/test/harness"
@@ -76,7 +77,14 @@ func whole(slot string) string {
 		FROM pg_replication_slots WHERE slot_name = '%s'`, slot)
 }
 
-func at(slot string) string { return strings.Fields(slot)[0] }
+// at is where a slot is, as slotkeeper writes it: from 19 on the server pads positions.
+func at(slot string) string {
+	position, err := cluster.ParseLSN(strings.Fields(slot)[0])
+	if err != nil {
+		panic(err)
+	}
+	return position.String()
+}
 
 // recreated wants slot_recreated to name where the old slot was and where the new one is.
 func recreated(t *testing.T, conditions []status.Finding, slot, before, after string) {

@@ -11,7 +11,9 @@ import (
 )
 
 // C18: the standby has wal_level = replica. A logical slot there would keep it
-// from starting, so none is made, and the standby starts.
+// from starting, so none is made, and the standby starts. From 19 on the server
+// decodes on that level too as soon as there is a logical slot (effective_wal_level),
+// a standby as its primary does: there it is made, and outlives the restart.
 func TestC18WalLevelOfTheStandby(t *testing.T) {
 	t.Parallel()
 	s := harness.New(t, harness.Options{Standbys: 2,
@@ -19,6 +21,17 @@ func TestC18WalLevelOfTheStandby(t *testing.T) {
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.RunEvery(100*time.Millisecond, "")
+	if harness.Major(t) >= 19 {
+		s.Safe([]string{"cdc"})
+		s.OK(s.B.Restart(s.Ctx))
+		s.Safe([]string{"cdc"})
+		s.Exec(s.A, "INSERT INTO t VALUES (1)")
+		s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+		s.StopDaemon()
+		s.FailOver(s.B)
+		s.Same(s.Get(s.B, "cdc"), []string{"table public.t: INSERT: id[integer]:1"})
+		return
+	}
 	s.Safe([]string{"cdc"}, s.C)
 	refused := s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonWalLevel)
 	if !strings.Contains(refused.Message, "wal_level is replica on b") || !strings.Contains(refused.Hint, "wal_level = logical") {
