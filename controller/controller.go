@@ -52,6 +52,7 @@ type Controller struct {
 	topology   plan.Fact[cluster.Topology] // the last one, for the log
 	space      atomic.Pointer[Space]       // how full etcd is; nil: not known
 	spaceSince time.Time                   // since when that is a condition
+	unwritten  time.Time                   // since when the ledger could not be written
 
 	moved   chan signal // from the watchers
 	reload  chan Config

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -28,12 +29,27 @@ func (c *Controller) publish(ctx context.Context, seen plan.Observation, todo pl
 	}
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(within, recordAtMost))
 	defer cancel()
-	err := c.record(recording, now)
+	now.Conditions = append(now.Conditions, c.notRecorded(c.record(recording, now))...)
 	before := c.shown.Swap(&now)
 	c.logTransitions(before, now)
-	if err != nil {
-		c.deps.Logger.Warn("writing the ledger, mirrors are kept all the same", "error", err)
+}
+
+// notRecorded tells of a ledger that could not be written. An etcd that is over its
+// quota goes on renewing leases, so that it may last.
+func (c *Controller) notRecorded(err error) []status.Finding {
+	if err == nil || !c.term.Valid(c.deps.Now()) {
+		c.unwritten = time.Time{}
+		return nil
 	}
+	if c.unwritten.IsZero() {
+		c.unwritten = c.deps.Now()
+	}
+	return []status.Finding{{
+		Code: CodeLedgerUnwritten, Severity: plan.Warning, Since: c.unwritten,
+		Message: fmt.Sprintf("the ledger could not be written, mirrors are kept all the same: %v", err),
+		Hint: "A promotion gate and the next leader know only what was written before. Look at etcd: " +
+			"whether it has raised an alarm (etcdctl alarm list), its log, and what slotkeeper's user may write.",
+	}}
 }
 
 // recordLast writes how far consumers are as the term ends, however short ago that
@@ -51,9 +67,18 @@ func (c *Controller) recordLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
 	defer cancel()
 	c.ledger.placedAt, c.ledger.movedAt = time.Time{}, time.Time{}
-	if err := c.record(ctx, *shown); err != nil {
+	last := *shown
+	last.Conditions = lasting(last.Conditions)
+	if err := c.record(ctx, last); err != nil {
 		c.deps.Logger.Warn("writing the ledger at the end, positions in it are older", "error", err)
 	}
+}
+
+// lasting leaves out what a ledger that is being written cannot say of itself.
+func lasting(conditions []status.Finding) []status.Finding {
+	return slices.DeleteFunc(slices.Clone(conditions), func(f status.Finding) bool {
+		return f.Code == CodeLedgerUnwritten || f.Code == codeCycleFailed
+	})
 }
 
 // The writing of one cycle's ledger has what is left of the cycle's time, and

@@ -184,6 +184,7 @@ func (c *Controller) rememberFirst(ctx context.Context, mem plan.Memory) error {
 		return nil
 	}
 	last, _ := c.Status()
+	last.Conditions = lasting(last.Conditions)
 	last.Scope = c.cfg.Policy.Scope
 	last.Leader = status.Leader{Name: c.cfg.Policy.Owner, Epoch: mem.Epoch}
 	doc, err := status.ClusterPart(mem, last)

@@ -3,9 +3,13 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
@@ -163,4 +167,56 @@ func TestWhatASlotHasSentIsRemembered(t *testing.T) {
 	if got := s.c.memory.Slots["cdc"].HighestSent; got != 5000 {
 		t.Errorf("it is %s", got)
 	}
+}
+
+// An etcd over its quota answers reads, keeps leases alive and takes no writes:
+// mirrors move on, and whoever looks is told what the ledger lacks, once.
+func TestALedgerThatCannotBeWrittenIsShown(t *testing.T) {
+	var log words
+	s := newStage(t)
+	s.c.deps.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
+	for name, n := range s.nodes {
+		n.obeys(name, func() {})
+	}
+	s.cycle(t)
+	s.term.fail = errors.New("etcd is out of space")
+	s.nodes["c"].err = errors.New("no route to c") // something to write
+	first := s.cycle(t)
+	doc := s.cycle(t)
+	if !hasFinding(doc, CodeLedgerUnwritten, "out of space") {
+		t.Fatalf("conditions %+v", doc.Conditions)
+	}
+	if told, again := findingOf(first, CodeLedgerUnwritten), findingOf(doc, CodeLedgerUnwritten); !told.Since.Equal(again.Since) {
+		t.Errorf("it began at %s, then at %s", told.Since, again.Since)
+	}
+	if p := pairOf(doc, "cdc", "b"); p.Verdict != plan.Safe {
+		t.Errorf("b is %+v", p)
+	}
+	if times := strings.Count(log.text.String(), "out of space"); times != 1 {
+		t.Errorf("it was logged %d times:\n%s", times, log.text.String())
+	}
+	s.term.fail = nil
+	s.c.recordLast()
+	s.c.ledger.generation = 0
+	if err := s.c.rememberFirst(t.Context(), s.c.memory); err != nil {
+		t.Fatal(err)
+	}
+	if text := string(s.term.parts[status.PartCluster]); strings.Contains(text, CodeLedgerUnwritten) {
+		t.Errorf("the ledger says of itself that it could not be written: %s", text)
+	}
+	if doc = s.cycle(t); hasFinding(doc, CodeLedgerUnwritten, "") {
+		t.Error("it is shown after a good write")
+	}
+	if s.term.end(); len(s.c.notRecorded(errors.New("not the leader any more"))) != 0 {
+		t.Error("a ledger that is a successor's now is told of")
+	}
+}
+
+func findingOf(doc status.Status, code string) status.Finding {
+	for _, f := range doc.Conditions {
+		if f.Code == code {
+			return f
+		}
+	}
+	return status.Finding{}
 }

@@ -13,6 +13,7 @@ const (
 	CodeEtcdSpace        = "etcd_space"
 	CodeLedgerNewer      = "ledger_newer" // a newer program wrote it
 	CodeLedgerUnreadable = "ledger_unreadable"
+	CodeLedgerUnwritten  = "ledger_unwritten" // etcd takes no writes, while the lease lives on
 )
 
 // spaceEvery is how often etcd is asked how full it is.
