@@ -122,37 +122,38 @@ func (s shelf) Campaign(ctx context.Context) (Term, error) {
 	return nil, ctx.Err()
 }
 
-// A newer program's ledger is neither written nor led over, and that is said.
-func TestANewerLedgerIsReadOnly(t *testing.T) {
-	s := newStage(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	elect := shelf{parts: map[string][]byte{"positions/07": []byte(`{"version":2,"slots":[]}`)}, campaign: make(chan struct{}, 1)}
-	s.c.deps.Elector = elect
-	s.c.cfg.Interval = time.Millisecond
-	ended := make(chan error, 1)
-	go func() { ended <- s.c.Run(ctx) }()
-	said := func() bool {
-		doc, _ := s.c.Status()
-		for _, f := range doc.Conditions {
-			if f.Code == CodeLedgerNewer && f.Severity == plan.Critical {
-				return doc.Leader.Name == ""
+// A newer program's ledger, or a torn one, is neither written nor led over, and that is said.
+func TestALedgerThatNoTermCanBeginWithIsReadOnly(t *testing.T) {
+	for text, code := range map[string]string{
+		`{"version":2,"slots":[]}`: CodeLedgerNewer,
+		`{"version":1,"slots":{"c`: CodeLedgerUnreadable,
+		"\x1f\x8b\x08\x00torn":     CodeLedgerUnreadable,
+	} {
+		s := newStage(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		elect := shelf{parts: map[string][]byte{"positions/07": []byte(text)}, campaign: make(chan struct{}, 1)}
+		s.c.deps.Elector = elect
+		s.c.cfg.Interval = time.Millisecond
+		ended := make(chan error, 1)
+		go func() { ended <- s.c.Run(ctx) }()
+		said := func() bool {
+			doc, _ := s.c.Status()
+			return findingOf(doc, code).Severity == plan.Critical && doc.Leader.Name == ""
+		}
+		for deadline := time.Now().Add(time.Minute); !said(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%q: it is not said", text)
 			}
 		}
-		return false
-	}
-	for deadline := time.Now().Add(time.Minute); !said(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it is not said")
+		select {
+		case <-elect.campaign:
+			t.Errorf("%q: it stands for leadership", text)
+		default:
 		}
-	}
-	select {
-	case <-elect.campaign:
-		t.Error("it stands for leadership")
-	default:
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,16 +25,17 @@ func (c *Controller) campaign(ctx context.Context) (term Term, err error) {
 	return c.deps.Elector.Campaign(ctx)
 }
 
-// awaitKnownLedger does not stand for leadership while a newer program's ledger is
-// there: whoever leads writes it. What else goes wrong is the campaign's to meet.
+// awaitKnownLedger does not stand for leadership while no term could begin with the
+// ledger that is there: a newer program's, which whoever leads would write, or one
+// that cannot be read, with which each try would only cost etcd some writes. An etcd
+// that does not answer is the campaign's to meet.
 func (c *Controller) awaitKnownLedger(ctx context.Context) {
 	for said := false; ; said = true {
 		parts, err := c.load(ctx)
-		if err == nil {
-			err = status.Known(parts)
+		if err != nil {
+			return
 		}
-		var newer *status.NewerError
-		if !errors.As(err, &newer) {
+		if _, err = status.Recall(parts); err == nil {
 			return
 		}
 		if !said {
