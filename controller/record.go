@@ -69,7 +69,7 @@ func (c *Controller) record(ctx context.Context, now status.Status) error {
 // identities gives the cluster's part, and of each part what makes it due when
 // it changes.
 func (c *Controller) identities(now status.Status) (status.Document, map[string]string, error) {
-	whole, err := status.ClusterPart(c.memory, now)
+	whole, err := clusterPart(c.memory, now)
 	if err != nil {
 		return whole, nil, err
 	}
@@ -88,6 +88,25 @@ func (c *Controller) identities(now status.Status) (status.Document, map[string]
 		}
 	}
 	return whole, all, nil
+}
+
+// maxClusterPart is below the 64 KB of a part, which the ledger does not take more of.
+const maxClusterPart = 60 << 10
+
+// clusterPart is the cluster's part with as many conditions as it has room for. There
+// may be one of each slot, and nothing is written anywhere before a new generation is.
+func clusterPart(mem plan.Memory, s status.Status) (status.Document, error) {
+	for {
+		doc, err := status.ClusterPart(mem, s)
+		if err != nil || len(doc.Text) <= maxClusterPart || len(s.Conditions) == 0 {
+			return doc, err
+		}
+		small, err := status.Packed(doc.Text)
+		if err != nil || len(small) <= maxClusterPart {
+			return doc, err
+		}
+		s.Conditions = s.Conditions[:len(s.Conditions)/2]
+	}
 }
 
 // urgent gives the parts in which something has changed; what holds no slot any
@@ -187,11 +206,15 @@ func (c *Controller) rememberFirst(ctx context.Context, mem plan.Memory) error {
 	last.Conditions = lasting(last.Conditions)
 	last.Scope = c.cfg.Policy.Scope
 	last.Leader = status.Leader{Name: c.cfg.Policy.Owner, Epoch: mem.Epoch}
-	doc, err := status.ClusterPart(mem, last)
+	doc, err := clusterPart(mem, last)
 	if err != nil {
 		return err
 	}
-	if err := c.save(ctx, map[string][]byte{status.PartCluster: doc.Text}); err != nil {
+	parts, err := packed(map[string][]byte{status.PartCluster: doc.Text})
+	if err != nil {
+		return err
+	}
+	if err := c.save(ctx, parts); err != nil {
 		return fmt.Errorf("recording generation %d before it is used: %w", mem.Generation, err)
 	}
 	c.ledger.generation = mem.Generation
