@@ -47,6 +47,13 @@ for s in s2 s3 s4 s5 s6; do slot a $s; done
 caught_up b a
 held_everywhere 3 s1 s2 s3 s4 s5 s6
 
+# --- what may not be looked at is not gone
+full "stat pg_replslot/s1"
+like "a read fails, and says why" "$(q a "SELECT name FROM slotkeeper.slots()" 2>&1)" \
+	'ERROR:  could not look at the directory "pg_replslot/s1": Operation not permitted'
+not_full
+is "and then it is there" "$(q a "SELECT incarnation IS NOT NULL FROM slotkeeper.slots() WHERE name = 's1'")" t
+
 # --- D07: no room for the marker, the state file, the directory
 all=$(changes a s1 s2 s3 s4 s5 s6)
 full /s2/slotkeeper

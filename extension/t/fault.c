@@ -8,6 +8,7 @@
  *						or renaming onto one, fails with ENOSPC
  *		!SUFFIX			who would make such a file hangs, and leaves its process id in
  *						$FAULT.pid
+ *		stat SUFFIX		looking at what lies under a path that ends so is not permitted
  *		stop SUFFIX		the checkpointer waits before it looks through a folder whose
  *						path ends so, and makes $FAULT.stopped, until the text changes
  */
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #define STOP "stop "
+#define STAT "stat "
 #define MAX_FILES 4096
 
 /* The function that this library stands before. */
@@ -80,7 +82,7 @@ is_full_for(const char *path)
 	read_fault(text, sizeof(text));
 	if (text[0] == '!' && ends_with(path, text + 1))
 		hang();
-	return strncmp(text, STOP, strlen(STOP)) != 0 && ends_with(path, text);
+	return strncmp(text, STOP, strlen(STOP)) != 0 && strncmp(text, STAT, strlen(STAT)) != 0 && ends_with(path, text);
 }
 
 static int
@@ -162,6 +164,19 @@ write(int fd, const void *bytes, size_t len)
 		return -1;
 	}
 	return real(fd, bytes, len);
+}
+
+int
+statx(int dir, const char *path, int flags, unsigned int mask, struct statx *result)
+{
+	char		text[256];
+
+	REAL(statx);
+	read_fault(text, sizeof(text));
+	if (strncmp(text, STAT, strlen(STAT)) != 0 || !ends_with(path, text + strlen(STAT)))
+		return real(dir, path, flags, mask, result);
+	errno = EPERM;
+	return -1;
 }
 
 int
