@@ -31,7 +31,9 @@ suites=${SUITES:-${all[*]}}
 ROUNDS=${ROUNDS:-2}
 majors=("$@")
 [ ${#majors[@]} -gt 0 ] || majors=(13 17 18)
-commit=$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
+commit=$(git describe --always --exclude='*' 2>/dev/null || echo unknown)
+# The table itself is no change: the run before this one may have written it.
+if [ -n "$(git status --porcelain -- . ${TABLE:+":(exclude)$TABLE"} 2>/dev/null)" ]; then commit+=-dirty; fi
 declare -A versions cells
 failed=0
 TIMEFORMAT='%R %U %S'
