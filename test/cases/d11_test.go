@@ -176,9 +176,13 @@ func fill(s *harness.Scene, e *lab.Etcd, upto int64) {
 	s.OK(err)
 	defer func() { _ = client.Close() }() // what it was for is done
 	for i := 0; ; i++ {
-		at, err := client.Status(s.Ctx, e.Endpoints()[0])
-		s.OK(err)
-		if at.DbSizeInUse >= upto {
+		used := int64(0)
+		for _, member := range e.Endpoints() { // one may lag behind what was written
+			at, err := client.Status(s.Ctx, member)
+			s.OK(err)
+			used = max(used, at.DbSizeInUse)
+		}
+		if used >= upto {
 			return
 		}
 		_, err = client.Put(s.Ctx, fmt.Sprintf("/other/%d", i), strings.Repeat("x", 256<<10))
