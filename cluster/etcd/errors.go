@@ -101,6 +101,8 @@ func (c *Client) certificateHint(text string) string {
 	return fmt.Sprintf(" (does it accept the client certificate in cert_file %s?)", c.opts.CertFile)
 }
 
+var gaveUp = []string{context.DeadlineExceeded.Error(), context.Canceled.Error()}
+
 // classify gives the sentinel that err stands for, nil for none.
 func classify(err error) error {
 	switch {
@@ -123,6 +125,12 @@ func classify(err error) error {
 		return ErrUnreachable
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return ErrRefused
+	case codes.Unknown:
+		// A member without a leader that gave up waiting for one says it so.
+		var said interface{ GRPCStatus() *status.Status }
+		if errors.As(err, &said) && slices.Contains(gaveUp, said.GRPCStatus().Message()) {
+			return ErrUnreachable
+		}
 	}
 	return nil
 }
