@@ -15,7 +15,7 @@
 #     demo      ROUNDS (2) failovers under load
 #
 # Needs bin/slotkeeper (make build). SHORT=1, as in CI, leaves out servers, fuzz and lab,
-# and cases but on 13 and 18, the oldest and the newest. SUITES runs only those that it
+# and cases but on 18, the newest. SUITES runs only those that it
 # names. A case of something that only later majors have runs on the first of them that
 # is tested (test/harness/major.go), so nothing is skipped.
 #
@@ -103,7 +103,7 @@ step() {
 wanted() {
     case ${SHORT:+short}:$1 in
         :*) echo "$suites" ;;
-        *:13 | *:18) echo regress nodes cases demo ;;
+        *:18) echo regress nodes cases demo ;;
         *) echo regress nodes demo ;;
     esac
 }
