@@ -46,14 +46,28 @@ func Handler(o Options, source Source) http.Handler {
 		"/readiness": {methods: get, open: true, serve: h.readiness},
 	}
 	dispatch := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.dispatch(w, r, routes) })
-	// Without this any web page could ask for cycles through its visitor's browser.
-	var all http.Handler = http.NewCrossOriginProtection().Handler(dispatch)
-	return requests.count(all, routes)
+	return requests.count(sameOrigin(dispatch), routes)
+}
+
+// sameOrigin refuses what a page of another site sends through its visitor's
+// browser: any could ask for cycles otherwise.
+func sameOrigin(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		unguessed(w)
+		fail(w, http.StatusForbidden, "this listener takes no such request from a page of another site; send it without a browser, as curl does")
+	}))
+	return protection.Handler(next)
+}
+
+// unguessed has a browser take an answer for what it says it is, and keep none.
+func unguessed(w http.ResponseWriter) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
 }
 
 func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, routes map[string]route) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
+	unguessed(w)
 	if !h.opts.hostOK(r) {
 		fail(w, http.StatusMisdirectedRequest, "this listener is on the loopback interface and takes no request for another host's name; "+
 			"a proxy in front of it must ask for 127.0.0.1 or localhost, or use http.username and http.password_file")

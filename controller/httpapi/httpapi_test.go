@@ -235,8 +235,10 @@ func TestUserAndPassword(t *testing.T) {
 func TestOtherSitesCannotAskForCycles(t *testing.T) {
 	h := Handler(options(), fake{doc: document(), sync: func(context.Context) error { t.Error("a cycle was asked for"); return nil }})
 	w := ask(h, "POST", "/sync", func(r *http.Request) { r.Header.Set("Origin", "https://elsewhere.example") })
-	if w.Code != http.StatusForbidden {
-		t.Errorf("got %d", w.Code)
+	var answer struct{ Error string }
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusForbidden ||
+		!strings.Contains(answer.Error, "another site") || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("got %d, %v: %s, %v", w.Code, w.Header(), w.Body, err)
 	}
 }
 
