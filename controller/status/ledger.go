@@ -179,7 +179,11 @@ func PositionParts(mem plan.Memory, at time.Time, only map[string]bool) (map[str
 
 // StandbysPart is the state of each standby as of at.
 func StandbysPart(mem plan.Memory, at time.Time) ([]byte, error) {
-	return encode(PartStandbys, standbysPart{Version: ledgerVersion, At: at, Standbys: mem.Standbys})
+	standbys := mem.Standbys
+	if standbys == nil {
+		standbys = map[string]plan.NodeNote{} // {}: none is known; null is no answer
+	}
+	return encode(PartStandbys, standbysPart{Version: ledgerVersion, At: at, Standbys: standbys})
 }
 
 // SlotIdentities gives, by part of PositionParts, what a new leader must not

@@ -58,14 +58,68 @@ func unpacked(text []byte) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, maxUnpacked))
 }
 
-// Known fails with a *NewerError where a part of the ledger is of a newer program.
+// Known fails with a *NewerError where a part of the ledger is of a newer program,
+// and with another error where a part is not one that slotkeeper has written.
 func Known(parts map[string][]byte) error {
 	for name := range parts {
-		var any struct {
-			Version int `json:"version"`
-		}
+		var any versioned
 		if err := decode(parts, name, &any, &any.Version); err != nil {
 			return err
+		}
+		if err := whole(name, any.fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versioned is a part of whatever kind: its version, and its fields as they are.
+type versioned struct {
+	Version int `json:"version"`
+	fields  map[string]json.RawMessage
+}
+
+func (v *versioned) UnmarshalJSON(text []byte) error {
+	type plain versioned // without this method
+	if err := json.Unmarshal(text, (*plain)(v)); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, &v.fields)
+}
+
+// The fields without which no part of a kind is ever written. Without them it
+// would say that there is no slot, or no generation, and be believed.
+var (
+	writtenCluster  = []string{"scope", "leader", "memory"}
+	writtenMemory   = []string{"system_identifier", "timeline", "generation"}
+	writtenStandbys = []string{"at", "standbys"}
+	writtenSlots    = []string{"slots"} // of slots and of positions
+)
+
+// whole refuses a part that lacks what every part of its kind has.
+func whole(name string, fields map[string]json.RawMessage) error {
+	switch {
+	case name == PartCluster:
+		if err := has(name, fields, writtenCluster); err != nil {
+			return err
+		}
+		var memory map[string]json.RawMessage
+		if err := json.Unmarshal(fields["memory"], &memory); err != nil {
+			return fmt.Errorf("reading the memory in the ledger's part %s: %w; %s", name, err, foreignHint)
+		}
+		return has(name, memory, writtenMemory)
+	case name == PartStandbys:
+		return has(name, fields, writtenStandbys)
+	case strings.HasPrefix(name, slotsPrefix), strings.HasPrefix(name, positionsPrefix):
+		return has(name, fields, writtenSlots)
+	}
+	return nil
+}
+
+func has(name string, fields map[string]json.RawMessage, wanted []string) error {
+	for _, field := range wanted {
+		if text, ok := fields[field]; !ok || string(text) == "null" {
+			return fmt.Errorf("the ledger's part %s has no %q; %s", name, field, foreignHint)
 		}
 	}
 	return nil

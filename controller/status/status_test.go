@@ -221,6 +221,25 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 			}
 		}
 	}
+	for name := range parts {
+		for _, text := range []string{`{"version": 1}`, `{"version": 1, "at": null, "scope": null, "leader": null, "memory": null, "standbys": null, "slots": null}`,
+			`{"version": 1, "at": "2026-11-30T12:00:00Z", "scope": "shop", "leader": {"name": "a", "epoch": 1}, "memory": {}}`} {
+			empty := maps.Clone(parts)
+			empty[name] = []byte(text)
+			for what, err := range map[string]error{"Recall": second(status.Recall(empty)), "FromLedger": second(status.FromLedger(empty))} {
+				if err == nil || !strings.Contains(err.Error(), "part "+name+" has no ") || !strings.Contains(err.Error(), "did not write it") {
+					t.Errorf("%s is %s: %s gives %v", name, text, what, err)
+				}
+			}
+		}
+		if text, ok := status.Emptied(name); ok {
+			gone := maps.Clone(parts)
+			gone[name] = text
+			if _, err := status.FromLedger(gone); err != nil {
+				t.Errorf("%s without a slot: %v", name, err)
+			}
+		}
+	}
 	for _, name := range []string{status.PartCluster, status.PartStandbys, "slots/59", "unheard-of"} {
 		newer := maps.Clone(parts)
 		newer[name] = []byte(`{"version": 2, "slots": "in another shape"}`)
@@ -233,3 +252,5 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 		}
 	}
 }
+
+func second[T any](_ T, err error) error { return err }
