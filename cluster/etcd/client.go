@@ -141,21 +141,52 @@ func (c *Client) remember(t *Term) {
 
 // StoreID gives the random UUID of this etcd and scope, made at the first call
 // of all. Revisions, and so epochs, of different stores are not comparable.
+// ErrForeignID where the key holds something else.
 func (c *Client) StoreID(ctx context.Context) (string, error) {
-	key := c.key("id")
-	var id string
-	err := c.do(ctx, "reading the store's id", func(ctx context.Context) error {
-		resp, err := c.v3.Get(ctx, key)
+	id, found, err := c.storedID(ctx)
+	if err != nil || found {
+		return id, err
+	}
+	if id, err = c.makeID(ctx); err != nil {
+		return "", err
+	}
+	return id, c.checkID(id)
+}
+
+// CheckStoreID writes nothing: nil also where there is no id yet, ErrForeignID as
+// StoreID.
+func (c *Client) CheckStoreID(ctx context.Context) error {
+	_, _, err := c.storedID(ctx)
+	return err
+}
+
+func (c *Client) storedID(ctx context.Context) (id string, found bool, err error) {
+	err = c.do(ctx, "reading the store's id", func(ctx context.Context) error {
+		resp, err := c.v3.Get(ctx, c.key("id"))
 		if err != nil || len(resp.Kvs) == 0 {
 			return err
 		}
-		id = string(resp.Kvs[0].Value)
+		id, found = string(resp.Kvs[0].Value), true
 		return nil
 	})
-	if err != nil || id != "" {
-		return id, err
+	if err == nil && found {
+		err = c.checkID(id)
 	}
-	fresh := uuid.NewString()
+	return id, found, err
+}
+
+// checkID: nodes would refuse it one by one, each in words of its own.
+func (c *Client) checkID(id string) error {
+	if len(id) == len(uuid.Nil.String()) && uuid.Validate(id) == nil {
+		return nil
+	}
+	return fmt.Errorf("etcd at %s: the key %s holds %.64q, and slotkeeper writes a UUID there: %w; put back the store that "+
+		"SELECT (fence).store FROM slotkeeper.node() gives on a node, or run slotkeeper run --take-over, which writes a new one",
+		c.where(), c.key("id"), id, ErrForeignID)
+}
+
+func (c *Client) makeID(ctx context.Context) (id string, err error) {
+	key, fresh := c.key("id"), uuid.NewString()
 	err = c.do(ctx, "making the store's id", func(ctx context.Context) error {
 		resp, err := c.v3.Txn(ctx).
 			If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).

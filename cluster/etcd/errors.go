@@ -29,6 +29,8 @@ var (
 	ErrConflict = errors.New("the ledger has moved")
 	// ErrTooLarge: a part is over MaxPart bytes. Nothing was written.
 	ErrTooLarge = errors.New("too large for the ledger")
+	// ErrForeignID: the key of the store's id holds what slotkeeper has not written.
+	ErrForeignID = errors.New("the store's id is damaged")
 	// ErrDataDirInUse: another process runs the embedded server of this data_dir.
 	ErrDataDirInUse = errors.New("data_dir is in use")
 	// ErrNotRunning: no process runs the embedded server of this data_dir.

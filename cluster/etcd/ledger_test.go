@@ -255,6 +255,35 @@ func TestAStoreHasOneID(t *testing.T) {
 	})
 }
 
+// What is not slotkeeper's is not believed, and a take-over mends it.
+func TestAnIDThatIsNoneIsRefused(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string) {
+		c := open(t, options(t, url))
+		if err := c.CheckStoreID(t.Context()); err != nil {
+			t.Errorf("where there is none yet: %v", err)
+		}
+		for _, bad := range []string{"", "rubbish", "\x00\xff\n", strings.Repeat("x", 36), strings.Repeat("x", 1000), "{6ba7b810-9dad-11d1-80b4-00c04fd430c8}"} {
+			if _, err := c.v3.Put(t.Context(), c.key("id"), bad); err != nil {
+				t.Fatal(err)
+			}
+			_, err := c.StoreID(t.Context())
+			for _, err := range []error{err, c.CheckStoreID(t.Context())} {
+				if !errors.Is(err, ErrForeignID) || !strings.Contains(err.Error(), c.key("id")) || !strings.Contains(err.Error(), "--take-over") ||
+					len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x00\xff\n") {
+					t.Errorf("%q: error %v", bad, err)
+				}
+			}
+		}
+		fresh, err := c.RenewStore(t.Context(), campaign(t, c, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := c.StoreID(t.Context()); err != nil || id != fresh {
+			t.Errorf("renewed to %q: %q, %v", fresh, id, err)
+		}
+	})
+}
+
 // A write of several parts is there as a whole or not at all, whoever reads.
 func TestPartsOfOneWriteComeTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string) {

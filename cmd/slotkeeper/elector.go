@@ -27,6 +27,12 @@ type elector struct {
 // Campaign waits for leadership. The term outlives ctx, so that the controller
 // can still give it back after ctx has ended; close ends it in any case.
 func (e *elector) Campaign(ctx context.Context) (controller.Term, error) {
+	if !e.takeOver {
+		// Else each try to lead under a damaged id would cost etcd a few writes.
+		if err := e.client.CheckStoreID(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return e.campaign(ctx, e.client.Campaign)
 }
 
