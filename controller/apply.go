@@ -86,6 +86,10 @@ func (c *Controller) step(ctx context.Context, s plan.Step, done map[string]plan
 		out.Skipped = fmt.Sprintf("node %s is not at hand", s.Node)
 		return out
 	}
+	if why := r.stall.rests(s.Node, c.deps.Now()); why != "" {
+		out.Skipped = why
+		return out
+	}
 	bounded, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(c.term.Context(), stop)()
@@ -94,7 +98,10 @@ func (c *Controller) step(ctx context.Context, s plan.Step, done map[string]plan
 			out.Cut = true
 			return out
 		}
+		begun := c.deps.Now()
 		rows, err := r.node.Do(bounded, part)
+		now := c.deps.Now()
+		r.stall.note(s.Kind, err, now.Sub(begun), ctx.Err() != nil, now, c.cfg)
 		if err != nil {
 			out.Err = err.Error()
 			return out

@@ -23,6 +23,11 @@ func (s *stage) cycle(t *testing.T) status.Status {
 	if _, err := s.c.Cycle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return s.shown(t)
+}
+
+func (s *stage) shown(t *testing.T) status.Status {
+	t.Helper()
 	doc, ok := s.c.Status()
 	if !ok {
 		t.Fatal("the cycle published nothing")

@@ -20,6 +20,7 @@ type reader struct {
 	flight chan plan.Fact[plan.NodeRead] // of capacity 1; nil when no read is under way
 	missed bool                          // a cycle has waited for that read in vain
 	last   plan.Fact[plan.NodeRead]
+	stall  stall // of its writes; only its own step touches it while steps run
 	cancel context.CancelFunc
 	watch  *watcher // nil until a leader has begun to watch
 }

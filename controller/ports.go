@@ -34,7 +34,8 @@ type Node interface {
 	// Walks proves from the primary's own WAL, maxBytes of it for all walks
 	// together at most. Each slot asked for has an answer.
 	Walks(ctx context.Context, wanted []plan.WalkWanted, maxBytes int64) (map[string]plan.Walk, error)
-	// Do makes the one call that the step stands for.
+	// Do makes the one call that the step stands for. An error that has a
+	// `Timeout() bool` which gives true says that no answer came in time.
 	Do(ctx context.Context, step plan.Step) ([]cluster.Outcome, error)
 	// Watch waits until a slot, the role or the timeline of the node is no
 	// longer as since says, the token of an earlier Watch; with "" it returns at

@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The verdict reasons that an error of this package stands for.
@@ -31,6 +34,8 @@ const (
 	codeProtocol          = "08P01"
 	codeStarting          = "57P03"
 	codeTooMany           = "53300"
+	codeLockTimeout       = "55P03"
+	codeCanceled          = "57014" // statement_timeout among others
 )
 
 // Fault is the error that every method of a Session gives.
@@ -55,6 +60,16 @@ func (f *Fault) Reason() string { return f.reason }
 
 // Hint says what to do.
 func (f *Fault) Hint() string { return f.hint }
+
+// Timeout reports whether no answer came in the time that the call had, or none
+// but that a lock was waited for so long.
+func (f *Fault) Timeout() bool {
+	var pg *pgconn.PgError
+	if errors.As(f.err, &pg) {
+		return pg.Code == codeLockTimeout || pg.Code == codeCanceled
+	}
+	return errors.Is(f.err, context.DeadlineExceeded) || pgconn.Timeout(f.err)
+}
 
 // Classify gives the verdict reason that an error stands for. An error of
 // another kind counts as Unreachable: nothing is known of the node.
