@@ -219,6 +219,14 @@ give_up_snapshots(FunctionCallInfo fcinfo)
 				 errdetail("The snapshot there would hold back vacuum for as long as it waits."),
 				 errhint("CALL it as a statement of its own.")));
 
+	/* A background worker's C code can CALL without one (SPI_OPT_NONATOMIC). */
+	if (ActivePortal == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("slotkeeper.wait_for_change cannot run where there is no portal"),
+				 errdetail("It gives up the snapshots of the portal that its statement runs in, and whoever calls it here may hold others."),
+				 errhint("CALL it from a client, as a statement of its own.")));
+
 	if (ActivePortal->holdSnapshot != NULL)
 	{
 		UnregisterSnapshotFromOwner(ActivePortal->holdSnapshot, ActivePortal->resowner);
