@@ -508,6 +508,13 @@ compat_slot_invalidated(const ReplicationSlotPersistentData *data)
 /* Whether slots can decode prepared transactions here. */
 #define COMPAT_HAS_TWO_PHASE (PG_VERSION_NUM >= 140000)
 
+/*
+ * Whether such a slot may have no two_phase_at: ALTER_REPLICATION_SLOT turns it on
+ * without one (slot.c, ReplicationSlotAlter), and then whatever was prepared before
+ * counts as sent. Before 18 whatever turns it on for a consumer sets the position too.
+ */
+#define COMPAT_TWO_PHASE_AT_MAY_BE_EMPTY (PG_VERSION_NUM >= 180000)
+
 static inline bool
 compat_slot_two_phase(const ReplicationSlotPersistentData *data)
 {

@@ -111,6 +111,25 @@ check_names(const NameData *first, Size stride, int count, const char *what)
 	pfree(names);
 }
 
+/*
+ * A mirror gets what its slot has. Without the position a decoder takes what was
+ * prepared before it for sent, so it is left out only where the slot may lack it.
+ */
+static void
+two_phase_check(const Change *c)
+{
+	if (!c->two_phase)
+		return;
+	if (!COMPAT_HAS_TWO_PHASE)
+		row_bad_value("change", "two_phase", "This server's slots cannot decode prepared transactions.");
+	if (c->two_phase_at == InvalidXLogRecPtr && !COMPAT_TWO_PHASE_AT_MAY_BE_EMPTY)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for change.two_phase_at"),
+				 errdetail("A slot of this server that decodes prepared transactions has the position from where on it does."),
+				 errhint("Give the slot's two_phase_at as slotkeeper.slots() shows it on the primary; where it shows none, create the slot again.")));
+}
+
 static void
 decode_change(Datum value, Change *c)
 {
@@ -129,9 +148,8 @@ decode_change(Datum value, Change *c)
 	if (!OidIsValid(c->database))
 		row_bad_value("change", "database_oid", "A logical slot belongs to a database.");
 	c->two_phase = DatumGetBool(row_get(&row, 3));
-	if (c->two_phase && !COMPAT_HAS_TWO_PHASE)
-		row_bad_value("change", "two_phase", "This server's slots cannot decode prepared transactions.");
 	c->two_phase_at = row.nulls[4] ? InvalidXLogRecPtr : DatumGetLSN(row.values[4]);
+	two_phase_check(c);
 	c->restart_lsn = row_lsn(&row, 5);
 	c->confirmed_flush = row_lsn(&row, 6);
 	if (c->restart_lsn > c->confirmed_flush)
