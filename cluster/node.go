@@ -42,6 +42,9 @@ type Node struct {
 	// OldestWriter is, on a primary, the open transaction that got its id first:
 	// decoding can restart nowhere after its beginning.
 	OldestWriter Opt[Transaction] `json:"oldest_writer"`
+	// HeldForAllSince is, on a standby, since when its hold pins for every session
+	// there; absent while one lives that is older than the hold.
+	HeldForAllSince Opt[time.Time] `json:"held_for_all_since"`
 }
 
 // Transaction is an open one that has a transaction id.

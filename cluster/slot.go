@@ -123,4 +123,11 @@ type Marker struct {
 	Source     Incarnation `json:"source"`
 	Way        string      `json:"way"`     // how a mirror was proven: file, nothing_running, phases or later_file
 	Witness    Opt[LSN]    `json:"witness"` // of way later_file: the position of that file
+	// Of the hold of a standby, and of one that has been promoted: sessions there may
+	// take rows that died before transaction UnheldBefore for being of no use, if they
+	// began before HeldSince, and the rows died in WAL before HeldFrom; both absent
+	// while it pins nothing. UnheldBefore is absent where no session can (to 13).
+	UnheldBefore Opt[XID]       `json:"unheld_before"`
+	HeldSince    Opt[time.Time] `json:"held_since"`
+	HeldFrom     Opt[LSN]       `json:"held_from"`
 }

@@ -27,7 +27,7 @@ type nodeRow struct {
 	maxSlots, usedSlots            int
 	clock                          time.Time
 	fence                          fenceRow
-	heartbeat                      *time.Time
+	heartbeat, heldForAllSince     *time.Time
 	library                        string
 	protocol                       int
 	syncSlots                      bool
@@ -62,7 +62,7 @@ func (n *nodeRow) fields() []any {
 		&n.started, &n.walLevel, &n.primarySlotName, &n.feedback,
 		&n.maxSlots, &n.usedSlots, &n.clock,
 		&n.fence.scope, &n.fence.store, &n.fence.epoch, &n.fence.owner, &n.fence.systemID, &n.fence.timeline,
-		&n.heartbeat, &n.library, &n.protocol,
+		&n.heartbeat, &n.library, &n.protocol, &n.heldForAllSince,
 		&n.syncSlots, &n.standbySlots, &n.idleSeconds,
 		&n.nextXID, &n.freezeMaxAge, &n.writer.pid, &n.writer.gid, &n.writer.xid, &n.writer.started,
 	}
@@ -105,7 +105,7 @@ func (n *nodeRow) convert() (cluster.Node, error) {
 		Feedback: n.feedback, MaxSlots: n.maxSlots, UsedSlots: n.usedSlots, Clock: n.clock.UTC(),
 		Heartbeat: optTime(n.heartbeat), Library: n.library, Script: *n.script, Protocol: n.protocol, ServerVersion: n.serverVersion,
 		SyncSlots: n.syncSlots, SynchronizedStandbySlots: slotList(n.standbySlots), IdleSlotTimeout: time.Duration(n.idleSeconds) * time.Second,
-		FreezeMaxAge: n.freezeMaxAge, OldestWriter: n.writer.convert(),
+		FreezeMaxAge: n.freezeMaxAge, HeldForAllSince: optTime(n.heldForAllSince), OldestWriter: n.writer.convert(),
 	}
 	var err error
 	if out.NextXID, err = cluster.ParseXID(strconv.FormatInt(n.nextXID, 10)); err != nil {

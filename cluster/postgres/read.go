@@ -28,7 +28,7 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::integer,
        n.max_slots, n.used_slots, n.clock,
        (n.fence).scope, (n.fence).store, (n.fence).epoch, (n.fence).owner,
        (n.fence).system_identifier, (n.fence).timeline,
-       n.heartbeat, n.library, n.protocol,
+       n.heartbeat, n.library, n.protocol, n.held_for_all_since,
        COALESCE(current_setting('sync_replication_slots', true)::boolean, false),
        COALESCE(current_setting('synchronized_standby_slots', true), ''),
        COALESCE(extract(epoch FROM current_setting('idle_replication_slot_timeout', true)::interval)::bigint, 0),
@@ -59,6 +59,7 @@ SELECT s.name::text, s.kind, COALESCE(s.plugin::text, ''), COALESCE(s.database::
        (s.marker).version, (s.marker).kind, (s.marker).scope, (s.marker).store, (s.marker).system_identifier,
        (s.marker).timeline, (s.marker).generation,
        ((s.marker).source).inode, ((s.marker).source).birth, (s.marker).way, (s.marker).witness::text,
+       (s.marker).unheld_before, (s.marker).held_since, (s.marker).held_from::text,
        s.failover, s.synced
   FROM slotkeeper.slots() AS s
  ORDER BY 1`

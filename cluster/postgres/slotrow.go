@@ -30,6 +30,9 @@ type markerRow struct {
 	inode              *string
 	birth              *time.Time
 	way, witness       *string
+	unheldBefore       *uint32
+	heldSince          *time.Time
+	heldFrom           *string
 }
 
 func (r *slotRow) fields() []any {
@@ -42,6 +45,7 @@ func (r *slotRow) fields() []any {
 		&r.inode, &r.birth, &s.WALok, &r.snapshot, &s.Saved,
 		&m.version, &m.kind, &m.scope, &m.store, &m.systemID,
 		&m.timeline, &m.generation, &m.inode, &m.birth, &m.way, &m.witness,
+		&m.unheldBefore, &m.heldSince, &m.heldFrom,
 		&s.Failover, &s.Synced,
 	}
 }
@@ -127,7 +131,9 @@ func (m markerRow) convert() (*cluster.Marker, error) {
 		}
 	}
 	var l lsns
-	if out.Witness = l.opt(m.witness); l.err != nil {
+	out.Witness, out.HeldFrom = l.opt(m.witness), l.opt(m.heldFrom)
+	out.UnheldBefore, out.HeldSince = optXID(m.unheldBefore), optTime(m.heldSince)
+	if l.err != nil {
 		return nil, l.err
 	}
 	if m.inode != nil {

@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 func gapRule(c *cycle, pr *pair) *finding {
 	hint := "it is held and stamped again in this cycle"
@@ -21,6 +24,9 @@ func gapRule(c *cycle, pr *pair) *finding {
 func (c *cycle) gapCause(pr *pair) string {
 	if c.hold.why != "" {
 		return fmt.Sprintf("the hold on %s: %s", c.lead.primary, c.hold.why)
+	}
+	if slices.Contains(c.endangered, pr.node) {
+		return fmt.Sprintf("sessions on %s are older than its hold, and outlived its promotion: they may remove rows that mirrors on %s need", c.lead.primary, pr.node)
 	}
 	if !c.hold.pins(pr.mirror.CatalogXmin.Or(0)) {
 		return fmt.Sprintf("the hold on %s pins from %s only", c.lead.primary, c.hold.xmin)

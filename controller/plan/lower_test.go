@@ -19,6 +19,7 @@ func TestHoldOfAStandbyCoversTheMirrorsOfTheOthers(t *testing.T) {
 	if h := w.hold("b"); h == nil || !h.CatalogXmin.V.NotAfter(x) {
 		t.Fatalf("b's hold is %+v, c's mirror needs %s", h, x)
 	}
+	w.turn() // no session of b is older than this hold
 	w.promote("b")
 	w.turn()
 	w.mustBe(t, "app", "c", Safe, "")

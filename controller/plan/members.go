@@ -56,6 +56,7 @@ func (c *cycle) noteMembers() {
 		note.OldestXmin = c.oldestMirror(fact.Value).Or(0)
 		note.Known, note.StreamSlot = true, fact.Value.Node.PrimarySlotName
 		note.Replay, note.SyncSlots = fact.Value.Node.Replay.Or(0), fact.Value.Node.SyncSlots
+		note.HeldForAll = fact.Value.Node.HeldForAllSince.Or(note.HeldForAll)
 		c.m.Standbys[name] = note
 		delete(c.m.Forgotten, name)
 	}

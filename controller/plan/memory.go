@@ -102,6 +102,7 @@ type NodeNote struct {
 	Known         bool        `json:"known,omitempty"`       // it has been read, by this leader or one before
 	StreamSlot    string      `json:"stream_slot,omitempty"` // its primary_slot_name
 	SyncSlots     bool        `json:"sync_slots,omitempty"`  // the server's own worker keeps failover slots there
+	HeldForAll    time.Time   `json:"held_for_all,omitzero"` // since when its hold pinned while no older session was there any more
 	WALTouched    time.Time   `json:"-"`                     // when a call last had its WAL hold in hand
 }
 

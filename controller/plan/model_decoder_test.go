@@ -42,7 +42,7 @@ func (w *world) decoder(node, name string) string {
 	if !removed.NotAfter(need) {
 		return fmt.Sprintf("rows from %s on are needed, those of before %s are gone", need, removed)
 	}
-	return w.missed(s, name, at.Restart, need)
+	return w.missed(s, at.Restart, need)
 }
 
 // has reports whether a place is on the server's way through the timelines.

@@ -42,6 +42,7 @@ func (w *world) holdCall(s *server, step Step) (rows []cluster.Outcome) {
 		h.CatalogXmin, h.EffectiveCatalogXmin = target, target
 	}
 	w.holdsNow(s, h)
+	s.held.tell(h.Marker)
 	if !s.save(cluster.HoldName) {
 		return append(rows, refuseWants(step, cluster.CodeSaveFailed)...)
 	}

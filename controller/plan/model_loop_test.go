@@ -66,6 +66,9 @@ func (w *world) observe() Observation {
 func (s *server) read() NodeRead {
 	r := NodeRead{Node: s.node, Walsenders: s.walsenders}
 	r.Node.UsedSlots = len(s.slots)
+	if s.node.InRecovery && len(s.older()) == 0 {
+		r.Node.HeldForAllSince = s.held.sinceWhen()
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.slots)) {
 		slot := *s.slots[name]
 		file := slot.Restart.Or(0)

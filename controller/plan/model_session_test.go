@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -126,6 +127,25 @@ func (w *world) holdsNow(s *server, h *cluster.Slot) {
 	}
 }
 
+// sinceWhen gives when a hold came to pin, absent where it does not yet.
+func (h holding) sinceWhen() cluster.Opt[time.Time] {
+	if h.since == never || !h.before.Normal() {
+		return cluster.None[time.Time]()
+	}
+	return cluster.Some(epochZero.Add(time.Duration(h.since) * time.Microsecond))
+}
+
+// tell writes it into the hold's marker.
+func (h holding) tell(m *cluster.Marker) {
+	if !h.before.Normal() {
+		return
+	}
+	m.UnheldBefore = cluster.Some(h.before)
+	if m.HeldSince = h.sinceWhen(); m.HeldSince.OK {
+		m.HeldFrom = cluster.Some(h.from)
+	}
+}
+
 // endSessions ends idle ones that are older than the hold. Patroni connects anew.
 func (w *world) endSessions(s *server, step Step) (rows []cluster.Outcome) {
 	for _, whose := range step.Names {
@@ -145,23 +165,12 @@ func (w *world) endSessions(s *server, step Step) (rows []cluster.Outcome) {
 	return rows
 }
 
-// leftOpen is a hole that the rules do not close yet, and DESIGN.md names: a node is
-// promoted with sessions that are older than its hold, its own mirror is beyond the
-// row, and another standby's mirror, which has not moved on yet, still needs it.
-func (w *world) leftOpen(name string, d death) bool {
-	p := w.primary()
-	if p == nil || p.slots[name] == nil {
-		return false
-	}
-	return d.at < p.slots[name].Restart.Or(0) && d.xid.Precedes(p.pruned)
-}
-
 // missed says which row that a slot needs would not be there after a promotion of
 // this server, "" for none: rows that died from restart_lsn on, by transactions
 // from need on. What the primary's sessions have removed will be replayed.
-func (w *world) missed(s *server, name string, from cluster.LSN, need cluster.XID) string {
+func (w *world) missed(s *server, from cluster.LSN, need cluster.XID) string {
 	for _, d := range w.died {
-		if d.at < from || d.xid.Precedes(need) || w.leftOpen(name, d) {
+		if d.at < from || d.xid.Precedes(need) {
 			continue
 		}
 		if p := w.primary(); p != nil && p.has(d.place) && d.xid.Precedes(p.pruned) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -37,7 +38,7 @@ func (c *cycle) settleGeneration() {
 	for name, note := range c.m.Standbys {
 		c.floors[name] = max(c.m.Continuous, note.MinGeneration)
 	}
-	c.leaveBehind(append(c.raisedPast(), c.giveUp...))
+	c.leaveBehind(slices.Concat(c.raisedPast(), c.giveUp, c.outlived()))
 }
 
 // seenGeneration is the highest that any node's mirrors or hold are marked with.
@@ -113,7 +114,7 @@ func (c *cycle) leaveBehind(names []string) {
 	for _, name := range names {
 		note := c.m.Standbys[name]
 		note.MinGeneration = c.m.Generation
-		c.m.Standbys[name] = note
+		c.m.Standbys[name], c.floors[name] = note, c.m.Generation
 	}
 }
 

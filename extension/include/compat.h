@@ -119,6 +119,8 @@ compat_new_cid_database(const xl_heap_new_cid *cid)
  * does not take that back when a slot comes to need older ones (GlobalVisState in
  * procarray.c). Up to 13 each snapshot brings it anew.
  */
+#define COMPAT_SESSIONS_REMEMBER (PG_VERSION_NUM >= 140000)
+
 typedef struct CompatSession
 {
 	int			pid;
@@ -141,7 +143,7 @@ compat_forget_horizons(void)
 static inline int
 compat_sessions(void)
 {
-#if PG_VERSION_NUM >= 140000
+#if COMPAT_SESSIONS_REMEMBER
 	pgstat_clear_backend_activity_snapshot();
 	return pgstat_fetch_stat_numbackends();
 #else

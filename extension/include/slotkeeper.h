@@ -364,6 +364,12 @@ extern bool hold_pins(const Fence *fence, TransactionId x, HoldSeen *seen, int64
  */
 extern bool sessions_endanger(const HoldSeen *hold, TransactionId x, char **which);
 
+/*
+ * Whether no session here is older than the hold of this standby, and since when
+ * that pins; false where it is not known since when.
+ */
+extern bool sessions_all_held(TimestampTz *since);
+
 /* --- outdated.c ------------------------------------------------------------ */
 
 /*

@@ -51,7 +51,10 @@ CREATE TYPE slotkeeper.marker AS (
 	generation bigint,
 	source slotkeeper.incarnation,
 	way text,
-	witness pg_lsn
+	witness pg_lsn,
+	unheld_before xid,
+	held_since timestamptz,
+	held_from pg_lsn
 );
 
 -- One mirror to be made or moved. snapshot_at NULL: the snapshot is of restart_lsn.
@@ -110,7 +113,8 @@ CREATE FUNCTION slotkeeper.node(
 	OUT fence slotkeeper.fence,
 	OUT heartbeat timestamptz,
 	OUT library text,
-	OUT protocol integer)
+	OUT protocol integer,
+	OUT held_for_all_since timestamptz)
 RETURNS record
 AS 'MODULE_PATHNAME', 'slotkeeper_node'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;

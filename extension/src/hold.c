@@ -61,7 +61,7 @@ begin_holding(HoldCall *call, TransactionId x)
 {
 	Marker	   *marker = &call->marker;
 
-	if (!call->in_recovery)
+	if (!call->in_recovery || !COMPAT_SESSIONS_REMEMBER)
 		return;
 	if (!TransactionIdIsNormal(marker->unheld_before) || TransactionIdPrecedes(marker->unheld_before, x))
 		marker->unheld_before = x;

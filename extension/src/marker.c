@@ -263,10 +263,11 @@ marker_file_at(const Marker *marker, XLogRecPtr restart)
 Datum
 marker_datum(const Marker *marker, Oid type)
 {
-	static const Oid types[] = {INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INT8OID, InvalidOid, TEXTOID, LSNOID};
+	static const Oid types[] = {INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INT8OID, InvalidOid, TEXTOID, LSNOID,
+		XIDOID, TIMESTAMPTZOID, LSNOID};
 	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
-	Datum		values[10];
-	bool		nulls[10] = {false};
+	Datum		values[13];
+	bool		nulls[13] = {false};
 	HeapTuple	tuple;
 
 	row_type_check(desc, "marker", types, lengthof(types));
@@ -285,6 +286,11 @@ marker_datum(const Marker *marker, Oid type)
 		values[8] = CStringGetTextDatum(marker->way);
 	nulls[9] = XLogRecPtrIsInvalid(marker->witness);
 	values[9] = LSNGetDatum(marker->witness);
+	nulls[10] = !TransactionIdIsValid(marker->unheld_before);
+	nulls[11] = nulls[12] = nulls[10] || marker->held_since == DT_NOEND;
+	values[10] = TransactionIdGetDatum(marker->unheld_before);
+	values[11] = TimestampTzGetDatum(marker->held_since);
+	values[12] = LSNGetDatum(marker->held_from);
 	tuple = heap_form_tuple(desc, values, nulls);
 	ReleaseTupleDesc(desc);
 	return HeapTupleGetDatum(tuple);

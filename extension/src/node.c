@@ -29,7 +29,7 @@ enum
 	N_SYSTEM_IDENTIFIER, N_TIMELINE, N_HISTORY_TIMELINES, N_HISTORY_LSNS, N_IN_RECOVERY,
 	N_INSERT_LSN, N_FLUSH_LSN, N_RECEIVE_LSN, N_REPLAY_LSN, N_STARTED, N_WAL_LEVEL,
 	N_PRIMARY_SLOT_NAME, N_FEEDBACK, N_MAX_SLOTS, N_USED_SLOTS, N_CLOCK, N_FENCE,
-	N_HEARTBEAT, N_LIBRARY, N_PROTOCOL, NODE_COLUMNS
+	N_HEARTBEAT, N_LIBRARY, N_PROTOCOL, N_HELD_FOR_ALL_SINCE, NODE_COLUMNS
 };
 
 static void
@@ -108,6 +108,7 @@ slotkeeper_node(PG_FUNCTION_ARGS)
 	TupleDesc	desc;
 	Fence		fence;
 	TimestampTz heartbeat;
+	TimestampTz held_since;
 	bool		fenced;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE || desc->natts != NODE_COLUMNS)
@@ -127,5 +128,8 @@ slotkeeper_node(PG_FUNCTION_ARGS)
 		values[N_FENCE] = fence_datum(&fence, TupleDescAttr(desc, N_FENCE)->atttypid);
 		values[N_HEARTBEAT] = TimestampTzGetDatum(heartbeat);
 	}
+	nulls[N_HELD_FOR_ALL_SINCE] = !RecoveryInProgress() || !sessions_all_held(&held_since);
+	if (!nulls[N_HELD_FOR_ALL_SINCE])
+		values[N_HELD_FOR_ALL_SINCE] = TimestampTzGetDatum(held_since);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }

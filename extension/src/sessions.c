@@ -86,35 +86,56 @@ add_starting(Found *found, const int *pids, int count, const int *listed, int nl
 	}
 }
 
-bool
-sessions_endanger(const HoldSeen *hold, TransactionId x, char **which)
+/* All that are older than a hold. This one looks anew instead. */
+static void
+find_older(TimestampTz held_since, Found *found)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	Found		found = {0};
 	int			nclients;
-	int		   *pids;
-	int			count;
-	int		   *listed;
+	int		   *pids = clients(&nclients);
+	int			count = compat_sessions();
+	int		   *listed = palloc(sizeof(int) * (count + 1));
 
-	if (!TransactionIdIsNormal(hold->unheld_before) || !TransactionIdPrecedes(x, hold->unheld_before))
-		return false;
-	initStringInfo(&found.names);
-	pids = clients(&nclients);
-	count = compat_sessions();
-	listed = palloc(sizeof(int) * (count + 1));
+	compat_forget_horizons();
+	found->count = 0;
+	initStringInfo(&found->names);
 	for (int i = 1; i <= count; i++)
 	{
 		CompatSession session;
 
-		if (compat_session(i, &session) && is_older(&session, hold->held_since, now))
-			add(&found, session.pid, session.application);
+		if (compat_session(i, &session) && is_older(&session, held_since, now))
+			add(found, session.pid, session.application);
 		listed[i - 1] = session.pid;
 	}
-	add_starting(&found, pids, nclients, listed, count);
+	add_starting(found, pids, nclients, listed, count);
+}
+
+bool
+sessions_endanger(const HoldSeen *hold, TransactionId x, char **which)
+{
+	Found		found;
+
+	if (!TransactionIdIsNormal(hold->unheld_before) || !TransactionIdPrecedes(x, hold->unheld_before))
+		return false;
+	find_older(hold->held_since, &found);
 	if (found.count > NAMED)
 		appendStringInfo(&found.names, " and %d more", found.count - NAMED);
 	*which = found.names.data;
 	return found.count > 0;
+}
+
+bool
+sessions_all_held(TimestampTz *since)
+{
+	Marker		marker;
+	Found		older;
+
+	if (!marker_read(HOLD_NAME, &marker) || marker.kind != MARKER_HOLD ||
+		!TransactionIdIsNormal(marker.unheld_before) || marker.held_since == DT_NOEND)
+		return false;
+	find_older(marker.held_since, &older);
+	*since = marker.held_since;
+	return older.count == 0;
 }
 
 /* As pg_terminate_backend: its own role's, and others' by grant, a superuser's never. Patroni's any. */

@@ -66,6 +66,11 @@ late=$!
 until starting=$(starting_at b); do kill -0 "$late"; done
 is "the hold" "$(hold a 1 "$(wants a cdc)")" "cdc|held"
 is "the standby's" "$(hold b 1 "$(wants a cdc)")" "cdc|held"
+# since when the hold pins for every session, as the marker has it; empty while an older one lives
+all_held="SELECT n.held_for_all_since = (s.marker).held_since FROM slotkeeper.node() n, slotkeeper.slots() s WHERE s.name = 'slotkeeper_hold'"
+is "it does not pin for the sessions that were there" "$(q b "$all_held")" ""
+is "what they may take for being of no use" \
+	"$(q b "SELECT (marker).unheld_before IS NOT NULL, (marker).held_from <= pg_last_wal_replay_lsn() FROM slotkeeper.slots() WHERE name = 'slotkeeper_hold'")" "t|t"
 c=$(changes a cdc)
 said=$(apply_row b "$c")
 like "no mirror beside the first" "$said" 'old_session.*\(first\)'
@@ -97,11 +102,15 @@ is "the session that makes the mirror looks anew itself" "$(grep '^cdc' "$WORK/s
 is "and is gone again" "$(q b "SELECT code FROM slotkeeper.drop($(fence), '{cdc}')")" "dropped"
 
 session third
+is "still not, for one is left" "$(q b "$all_held")" ""
 leave second
+is "it pins for all that are left" "$(q b "$all_held")" "t"
 is "without it" "$(apply b "$c")" "cdc|made"
 caught_up b a
 stop a immediate
 promote b
+is "a primary does not say" "$(q b "SELECT held_for_all_since FROM slotkeeper.node()")" ""
+is "but its hold still does, since when" "$(q b "SELECT (marker).held_since < now() FROM slotkeeper.slots() WHERE name = 'slotkeeper_hold'")" "t"
 look_around third
 is "all is decoded" "$(q b "SELECT data FROM pg_logical_slot_peek_changes('cdc', NULL, NULL)")" "$want"
 leave third

@@ -91,6 +91,52 @@ func TestD24SlotYoungerThanTheHold(t *testing.T) {
 	survives(s, old)
 }
 
+// D24: a session that outlives the promotion of b may remove what no slot of b needs,
+// b's mirror being beyond it, and what the mirror of c, which lags, still does. When c
+// is promoted in turn, nobody finds that mirror.
+func TestD24LaggingMirrorOfAnotherStandby(t *testing.T) {
+	t.Parallel()
+	s, want := outdated(t, 2)
+	old := s.Session(s.B)
+	lookAround(old)
+	s.Run()
+	remembers := harness.Major(t) >= 14
+	if remembers {
+		s.Verdict("cdc", s.B, plan.Pending, plan.ReasonOldSession)
+	}
+	s.Safe([]string{"cdc"}, s.C)
+	s.Exec(s.C, "SELECT pg_wal_replay_pause()")
+	s.Same(s.Get(s.A, "cdc"), want)
+	s.Pass(s.A, "cdc")
+	s.Mirrored("cdc", s.B)
+	s.Safe([]string{"cdc"}, s.B)
+	s.Level()
+
+	s.FailOver(s.B)
+	s.Leads(s.B)
+	s.OK(s.C.Follow(s.Ctx, s.A))
+	lookAround(old)
+	s.Verdict("cdc", s.C, plan.Unsafe, plan.ReasonTimelineMismatch)
+	s.FreezeDaemon() // nothing moves or drops the mirror while c replays the rest
+	s.Exec(s.C, "SELECT pg_wal_replay_resume()")
+	s.OK(s.C.WaitCatchup(s.Ctx, s.A))
+	s.FailOver(s.C)
+	s.Leads(s.C)
+	if !remembers {
+		s.Same(s.Peek(s.A, "cdc")[:len(want)], want)
+	}
+	s.ThawDaemon()
+	if !remembers {
+		s.Cycles(3)
+		s.Same(s.Peek(s.A, "cdc")[:len(want)], want)
+		return
+	}
+	s.Wait("the unproven slot to go", func() (bool, string) { return !s.Has(s.A, "cdc"), "it is still there" })
+	if missing := s.Condition(plan.CondSlotMissing); missing.Subject != "cdc" {
+		t.Errorf("slot %q is missing", missing.Subject)
+	}
+}
+
 // survives outdates catalog rows under the hold, and wants all to be decoded after a
 // failover that the session lives through.
 func survives(s *harness.Scene, old *harness.Session) {
@@ -106,14 +152,18 @@ func survives(s *harness.Scene, old *harness.Session) {
 
 // outdatedBeforeTheHold has a slot whose catalog rows are outdated before the
 // controller begins, and gives what it would send.
-func outdatedBeforeTheHold(t *testing.T) (*harness.Scene, []string) {
-	s := harness.New(t, harness.Options{Settings: harness.Still()})
+func outdatedBeforeTheHold(t *testing.T) (*harness.Scene, []string) { return outdated(t, 1) }
+
+func outdated(t *testing.T, standbys int) (*harness.Scene, []string) {
+	s := harness.New(t, harness.Options{Standbys: standbys, Settings: harness.Still()})
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.Reshape(s.A)
 	s.Churn(s.A)
 	want := s.Peek(s.A, "cdc")
-	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	for _, n := range s.Nodes()[1:] {
+		s.OK(n.WaitCatchup(s.Ctx, s.A))
+	}
 	return s, want
 }
 
