@@ -65,6 +65,9 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 	if !fact.OK() || fact.Value.Node.SystemID != c.lead.systemID {
 		return endpointRule(c, pr)
 	}
+	if f := c.resetRule(pr); f != nil {
+		return f
+	}
 	mirror := c.slotOn(pr.node, slot)
 	if c.m.Slots[slot].Failover && fact.Value.Node.SyncSlots {
 		pr.server, pr.there = true, mirror

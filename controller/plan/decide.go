@@ -50,12 +50,15 @@ func Decide(now time.Time, p Policy, o Observation, m Memory) Plan {
 	c.m.lead()
 	c.lead = findPrimary(c.o, c.m)
 	c.heedManager()
+	c.noteReset()
 	if c.lead.primary == "" {
+		c.noteReached()
 		return c.withoutPrimary()
 	}
 	c.readAt = o.Nodes[c.lead.primary].At
 	c.standbys = standbyNames(c.o, c.m, c.lead.primary)
 	c.succession()
+	c.noteReached()
 	c.noteMembers()
 	c.noteReplays()
 	c.noteOrphans()
@@ -138,6 +141,7 @@ func (c *cycle) succession() {
 	c.fresh, c.ledTimeline = c.m.Timeline == 0, c.m.Timeline
 	if !c.fresh && c.m.Timeline != n.Timeline {
 		c.m.PromotedAt = c.readAt
+		c.m.branched()
 	}
 	c.m.SystemID, c.m.Timeline, c.m.Primary = c.lead.systemID, n.Timeline, c.lead.primary
 }
@@ -179,7 +183,7 @@ func (m *Memory) lead() {
 		m.Slots[name] = n
 	}
 	for name, n := range m.Standbys {
-		n.ReadAt = time.Time{}
+		n.ReadAt, n.Follows = time.Time{}, false
 		m.Standbys[name] = n
 	}
 }

@@ -32,6 +32,9 @@ type Memory struct {
 	TakenOver  map[string]bool      `json:"-"`                    // nodes whose fence was taken over by Policy.TakeOver in this process
 	Forgotten  map[string]bool      `json:"forgotten,omitempty"`  // members that the operator gave up; cleared when they are read again
 	PromotedAt time.Time            `json:"promoted_at,omitzero"` // the first read of this primary on this timeline, where there was one before
+	Reached    cluster.LSN          `json:"-"`                    // how far Timeline is known to have been written and flushed; the ledger has it beside the standbys
+	ReachedAt  time.Time            `json:"-"`                    // when that was learned; zero: before this leader
+	Reset      cluster.Opt[Reset]   `json:"reset,omitzero"`       // the last primary that was put back on its timeline
 	Orphans    map[string]time.Time `json:"-"`                    // physical slots that no member names and nobody uses, and since when
 }
 
@@ -103,6 +106,7 @@ type NodeNote struct {
 	StreamSlot    string      `json:"stream_slot,omitempty"` // its primary_slot_name
 	SyncSlots     bool        `json:"sync_slots,omitempty"`  // the server's own worker keeps failover slots there
 	HeldForAll    time.Time   `json:"held_for_all,omitzero"` // since when its hold pinned while no older session was there any more
+	Follows       bool        `json:"-"`                     // its WAL was seen to be the primary's, on this timeline
 	WALTouched    time.Time   `json:"-"`                     // when a call last had its WAL hold in hand
 }
 

@@ -108,7 +108,7 @@ func (w *world) turns(n int) {
 func (w *world) publish() {
 	due := w.written.IsZero() || w.now.Sub(w.written) >= 30*time.Second
 	if due {
-		w.written = w.now
+		w.written, w.reached, w.reachedOn = w.now, w.memory.Reached, w.memory.Timeline
 	}
 	fresh := map[string]SlotNote{}
 	for name, note := range w.memory.Slots {
@@ -139,9 +139,13 @@ func (w *world) newLeader() {
 	if err != nil {
 		panic(err)
 	}
+	timeline := w.memory.Timeline
 	w.memory = Memory{}
 	if err := json.Unmarshal(text, &w.memory); err != nil {
 		panic(err)
+	}
+	if w.reachedOn == timeline {
+		w.memory.Reached = w.reached
 	}
 	w.memory.Epoch++
 }

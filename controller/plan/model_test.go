@@ -35,18 +35,20 @@ import (
 // slot: from these numbers alone, and never from what the controller, a marker
 // or a verdict says. The extension's calls are in model_calls_test.go, model_hold_test.go and model_apply_test.go.
 type world struct {
-	now     time.Time
-	policy  Policy
-	servers map[string]*server
-	memory  Memory
-	ledger  map[string]SlotNote // positions as the ledger has them
-	written time.Time
-	cycle   uint64
-	births  uint64
-	moments uint64
-	nextXID cluster.XID
-	open    []span  // transactions, ended ones too
-	died    []death // catalog rows, in the order of their transactions
+	now       time.Time
+	policy    Policy
+	servers   map[string]*server
+	memory    Memory
+	ledger    map[string]SlotNote // positions as the ledger has them
+	written   time.Time
+	reached   cluster.LSN // of the timeline reachedOn, as the ledger has it
+	reachedOn cluster.Timeline
+	cycle     uint64
+	births    uint64
+	moments   uint64
+	nextXID   cluster.XID
+	open      []span  // transactions, ended ones too
+	died      []death // catalog rows, in the order of their transactions
 
 	// Of slots by the birth of their directory: which slot it is or copies, from
 	// where on that one's first decoder needed rows, and where it was placed.

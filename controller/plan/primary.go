@@ -11,10 +11,11 @@ import (
 
 // leadership is what one observation says of who is primary.
 type leadership struct {
-	systemID cluster.SystemID // 0: not known
-	primary  string           // "" where there is none to write to
-	read     NodeRead         // of the primary
-	trouble  *Condition       // why there is none
+	systemID cluster.SystemID   // 0: not known
+	primary  string             // "" where there is none to write to
+	read     NodeRead           // of the primary
+	trouble  *Condition         // why there is none
+	reset    cluster.Opt[Reset] // the one writable node, where it was put back
 	wrong    map[string]cluster.SystemID
 }
 
@@ -60,6 +61,9 @@ func (l *leadership) choose(writable []string, o Observation, m Memory) {
 	}
 	name := writable[0]
 	read := o.Nodes[name].Value
+	if l.trouble = l.putBack(name, o.Nodes[name], m); l.trouble != nil {
+		return
+	}
 	if read.Node.Timeline >= m.Timeline {
 		l.primary, l.read = name, read
 		return

@@ -112,6 +112,10 @@ func (c *cycle) isUnproven(s cluster.Slot) bool {
 	if seen := c.seenGeneration(); seen > c.m.Generation {
 		floor = seen // nothing is known of how this one came about
 	}
+	parent := parentTimeline(c.lead.read.Node)
+	if c.m.mixes(c.lead.primary, parent, forkOf(c.lead.read.Node, parent)) {
+		return true
+	}
 	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}].Verdict
 	return s.Marker.Generation < floor || last.Reason == ReasonProtectionGap || c.unseenSince(s.Marker.Timeline)
 }

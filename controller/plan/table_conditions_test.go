@@ -50,6 +50,12 @@ var conditionSituations = []situation{
 		w.turn()
 		w.servers["b"].node.Timeline = 1
 	}},
+	{name: "the primary was put back to an older state of its timeline", do: func(w *world) {
+		w.catchUp("app")
+		w.replay("b", w.primary().node.Insert.V)
+		w.turns(2)
+		w.putBack("a", 0x30000)
+	}},
 	{name: "another etcd's controller has been there", do: func(w *world) { w.servers["b"].node.Fence.V.Store = "store-2" }},
 	{name: "no standby has all slots", do: func(w *world) { w.servers["b"].up, w.servers["c"].up = false, false }},
 	{name: "Patroni is paused", do: func(w *world) { w.manager, w.leader = covering(), "a"; w.manager.Paused = true }},

@@ -75,6 +75,13 @@ type standbysPart struct {
 	Version  int                      `json:"version"`
 	At       time.Time                `json:"at"`
 	Standbys map[string]plan.NodeNote `json:"standbys"`
+	Reached  *reached                 `json:"reached,omitempty"`
+}
+
+// reached is how far a timeline is known to have been written.
+type reached struct {
+	Timeline cluster.Timeline `json:"timeline"`
+	LSN      cluster.LSN      `json:"lsn"`
 }
 
 // ClusterPart is what a new leader learns from: the generation, the known
@@ -177,13 +184,18 @@ func PositionParts(mem plan.Memory, at time.Time, only map[string]bool) (map[str
 	return encodeAll(parts)
 }
 
-// StandbysPart is the state of each standby as of at.
+// StandbysPart is the state of each standby as of at, and how far the primary's WAL
+// is known to have been written.
 func StandbysPart(mem plan.Memory, at time.Time) ([]byte, error) {
 	standbys := mem.Standbys
 	if standbys == nil {
 		standbys = map[string]plan.NodeNote{} // {}: none is known; null is no answer
 	}
-	return encode(PartStandbys, standbysPart{Version: ledgerVersion, At: at, Standbys: standbys})
+	part := standbysPart{Version: ledgerVersion, At: at, Standbys: standbys}
+	if mem.Reached != 0 {
+		part.Reached = &reached{Timeline: mem.Timeline, LSN: mem.Reached}
+	}
+	return encode(PartStandbys, part)
 }
 
 // SlotIdentities gives, by part of PositionParts, what a new leader must not

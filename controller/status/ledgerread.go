@@ -139,8 +139,15 @@ func Recall(parts map[string][]byte) (plan.Memory, error) {
 	if err != nil {
 		return plan.Memory{}, err
 	}
+	standbys, err := standbyNotes(parts)
+	if err != nil {
+		return plan.Memory{}, err
+	}
 	mem := whole.Memory
 	mem.Slots = seen.notes
+	if r := standbys.Reached; r != nil && r.Timeline == mem.Timeline {
+		mem.Reached = r.LSN
+	}
 	return mem, nil
 }
 

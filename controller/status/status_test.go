@@ -161,7 +161,7 @@ func TestExitCode(t *testing.T) {
 func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 	in := inputs()
 	in.Memory.Slots["app"] = plan.SlotNote{HighestF: 5, Unproven: true, Ancestors: []cluster.Incarnation{{Inode: 3}}, Last: cluster.Some(cluster.Position{Restart: 1, Confirmed: 5, CatalogXmin: 9})}
-	in.Memory.Continuous, in.Memory.HoldGen = 2, 3
+	in.Memory.Continuous, in.Memory.HoldGen, in.Memory.Reached = 2, 3, 0x30000
 	in.Memory.Standbys = map[string]plan.NodeNote{"b": {MinGeneration: 2, GivenUp: true, ReadAt: noon, AwaySince: noon}}
 	s := status.Build(in)
 	in.Memory.Pairs = map[plan.Pair]plan.PairNote{{Slot: "app", Standby: "b"}: {Way: "file", ProvenAt: noon,
@@ -193,7 +193,7 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mem.Generation != 3 || mem.Continuous != 2 || mem.HoldGen != 3 || mem.Timeline != 2 || mem.SystemID != in.Memory.SystemID {
+	if mem.Generation != 3 || mem.Continuous != 2 || mem.HoldGen != 3 || mem.Timeline != 2 || mem.SystemID != in.Memory.SystemID || mem.Reached != 0x30000 {
 		t.Errorf("memory %+v", mem)
 	}
 	if n := mem.Standbys["b"]; n.MinGeneration != 2 || !n.GivenUp || !n.ReadAt.IsZero() || !n.AwaySince.Equal(noon) {
@@ -201,6 +201,15 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 	}
 	if d := cmp.Diff(in.Memory.Slots["app"], mem.Slots["app"]); d != "" {
 		t.Error(d)
+	}
+	elsewhere := maps.Clone(parts)
+	other := in.Memory
+	other.Timeline++
+	if elsewhere[status.PartStandbys], err = status.StandbysPart(other, noon); err != nil {
+		t.Fatal(err)
+	}
+	if mem, err := status.Recall(elsewhere); err != nil || mem.Reached != 0 {
+		t.Errorf("of another timeline: %v, %s", err, mem.Reached)
 	}
 	back, err := status.FromLedger(parts)
 	if err != nil {

@@ -3,6 +3,7 @@ package cases
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -119,6 +120,50 @@ func TestPrimaryResetToAnOldTimeline(t *testing.T) {
 	if s.Has(s.C, "fresh") || s.Text(s.A, "SELECT max((marker).generation) FROM slotkeeper.slots()") != marker {
 		t.Error("something was written by the word of the primary that was reset")
 	}
+}
+
+// A primary's disk is put back to what it was some moments ago, on the timeline
+// that it is still on: nothing is written by its word, also when it has gone on
+// beyond where it was, and what the standby has of before is not called SAFE.
+func TestPrimaryPutBackToAnOlderState(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Settings: harness.Rewindable()})
+	data, old := s.A.DataDir(), s.A.DataDir()+".old"
+	s.OK(s.A.StopFast(s.Ctx))
+	out, err := exec.CommandContext(s.Ctx, "cp", "-a", data, old).CombinedOutput()
+	if err != nil {
+		t.Fatalf("copying the primary: %v: %s", err, out)
+	}
+	s.OK(s.A.Start(s.Ctx))
+	s.OK(s.B.WaitStreaming(s.Ctx))
+	s.Exec(s.A, "INSERT INTO t SELECT generate_series(1, 1000)")
+	s.Get(s.A, "cdc")
+	mirror := s.Mirrored("cdc", s.B)
+	s.Safe([]string{"cdc"})
+
+	s.OK(s.A.StopFast(s.Ctx))
+	s.OK(os.RemoveAll(data))
+	s.OK(os.Rename(old, data))
+	s.OK(s.A.Start(s.Ctx))
+	if reset := s.Condition(plan.CondTimelineReset); reset.Severity != plan.Critical || !strings.Contains(reset.Message, "timeline 1") {
+		t.Errorf("it is %s: %q", reset.Severity, reset.Message)
+	}
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonTimelineMismatch)
+	s.Exec(s.A, "INSERT INTO t SELECT generate_series(1, 10000)")
+	s.Get(s.A, "cdc")
+	s.Logical(s.A, "fresh")
+	s.Cycles(3)
+	s.Condition(plan.CondTimelineReset)
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonTimelineMismatch)
+	if now := s.Slot(s.B, "cdc"); now.Position != mirror.Position || s.Has(s.B, "fresh") {
+		t.Errorf("the mirror went from %+v to %+v, or one of a slot of after that was made", mirror, now)
+	}
+
+	// The standby has taken in what the primary wrote since among what it had: it is
+	// no candidate any more, also without that primary.
+	s.OK(s.A.StopFast(s.Ctx))
+	s.Condition(plan.CondNoLeader)
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonTimelineMismatch)
 }
 
 // An unproven slot of a new primary is in use when the controller comes: it
