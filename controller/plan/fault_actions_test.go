@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -74,6 +75,10 @@ var actions = []action{
 	{"new term", 1, func(f *faults, _ *rapid.T, _, _ string) { f.w.memory.Epoch++ }},
 	{"new leader with the ledger only", 2, func(f *faults, _ *rapid.T, _, _ string) { f.w.newLeader() }},
 	{"forget a node", 1, func(f *faults, _ *rapid.T, some, _ string) { f.w.memory.Forget(some) }},
+	{"another name", 1, func(f *faults, _ *rapid.T, some, _ string) { f.rename(some, some+"2") }},
+	{"names change places", 1, func(f *faults, t *rapid.T, some, _ string) {
+		f.rename(some, rapid.SampledFrom(slices.Sorted(maps.Keys(f.w.servers))).Draw(t, "other"))
+	}},
 	{"lost mirror", 1, func(f *faults, _ *rapid.T, some, slot string) {
 		if s := f.w.servers[some]; s.node.InRecovery {
 			delete(s.slots, slot)
@@ -255,4 +260,15 @@ func (f *faults) foreign(_ *rapid.T, some, name string) {
 		s.slots[name] = &cluster.Slot{Name: name, Kind: cluster.Logical, Plugin: "pgoutput", Database: "shop", DatabaseOID: 5, Incarnation: w.incarnation(),
 			Restart: cluster.Some(at.V - 0x100), Confirmed: at, CatalogXmin: x, EffectiveCatalogXmin: x, WALok: true, Saved: true}
 	}
+}
+
+// rename gives a server another's name, and that one its own, if there is one.
+func (f *faults) rename(from, to string) {
+	w := f.w
+	one, other := w.servers[from], w.servers[to]
+	delete(w.servers, from)
+	if other != nil {
+		w.servers[from] = other
+	}
+	w.servers[to] = one
 }

@@ -26,6 +26,7 @@ import (
 //     becomes consistent where none is open, and nowhere else.
 //   - A promotion ends a timeline where the standby has replayed to; a node that
 //     joins again loses what lies behind that.
+//   - Members take other names, or each other's; memory, ledger and topology know names only.
 //   - Sessions of a server remember before which death catalog rows are of no use,
 //     and live through its promotion: then they remove those rows, whatever slots
 //     pin. Nothing of that is told by `removed`: these rows are one by one (`died`),
