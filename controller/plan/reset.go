@@ -22,8 +22,8 @@ type Reset struct {
 }
 
 // putBack says what is wrong with a writable node that lacks WAL which its timeline
-// is known to have had, nil where it does not. A crash takes nothing of that: what
-// was flushed stays, and standbys get nothing else. A read that began before the
+// is known to have had, nil where it does not. A crash takes nothing of that: whole
+// records that were flushed stay, and standbys replay nothing else. A read that began before the
 // standbys showed it may be as old as it looks: it is no word of a primary, and the
 // next one tells.
 func (l *leadership) putBack(name string, fact Fact[NodeRead], m Memory) *Condition {
@@ -52,15 +52,15 @@ func (r Reset) condition() *Condition {
 }
 
 // noteReached remembers how far the primary's timeline is known to have been
-// written, for the reads after this one: by the primary's own word, and by that of
-// the standbys that follow it. One that was ahead from the first read on is from
-// somewhere else, and says nothing of this primary.
+// written, for the reads after this one: by the word of the standbys that follow it.
+// One that was ahead from the first read on is from somewhere else, and says nothing
+// of this primary. The primary's own word is not enough: WAL is flushed in pages, so
+// its flush_lsn may be within a record, and a crash goes back to that one's beginning
+// (XLogBackgroundFlush in xlog.c). A standby replays whole records only.
 func (c *cycle) noteReached() {
 	timeline, insert := c.m.Timeline, cluster.None[cluster.LSN]()
 	if c.lead.primary != "" {
-		n := c.lead.read.Node
-		insert = n.Insert
-		c.m.reach(n.Flush.Or(0), c.now)
+		insert = c.lead.read.Node.Insert
 	}
 	for name, note := range c.m.Standbys {
 		read, ok := c.readable(name)

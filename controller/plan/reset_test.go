@@ -179,3 +179,20 @@ func TestWhatLooksLikeAResetAndIsNone(t *testing.T) {
 	}
 	w.mustBe(t, "app", "b", Safe, "")
 }
+
+// What is flushed ends with a page, within a record that a crash takes back.
+func TestACrashGoesBackWithinARecord(t *testing.T) {
+	w := settled(t)
+	a := w.servers["a"]
+	w.write(0x1000)
+	w.replay("b", a.node.Insert.V)
+	end := a.node.Insert.V
+	a.node.Insert, a.node.Flush = cluster.Some(end+0x5000), cluster.Some(end+0x2000)
+	w.turns(2)
+	a.node.Insert, a.node.Flush = cluster.Some(end+0x70), cluster.Some(end+0x70) // the checkpoint that ends recovery
+	w.turns(2)
+	if w.has(CondTimelineReset) {
+		t.Fatal(w.conditions)
+	}
+	w.mustBe(t, "app", "b", Safe, "")
+}
