@@ -29,11 +29,7 @@ func (s *scene) written(n *lab.Node) []string {
 // of before, and the live consumer loses nothing.
 func TestFailsafeModeWithoutEtcd(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering(), "failsafe_mode": true})
-	s.run()
-	s.safe("cdc")
-	life := s.live()
-	s.goesOn(life)
+	s, life := consumed(t, map[string]any{"failsafe_mode": true})
 	leader, nodes := s.leader(), s.p.Nodes()
 	for _, n := range nodes {
 		s.key("failsafe", fmt.Sprintf("%q", n.Name()))

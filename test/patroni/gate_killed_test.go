@@ -20,11 +20,7 @@ import (
 // that lives lets somebody through, with every slot.
 func TestC33GateKilledWhilePatroniWaits(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering()})
-	s.run()
-	s.safe("cdc")
-	life := s.live()
-	s.goesOn(life)
+	s, life := consumed(t, nil)
 	dead := s.leader()
 	standbys := s.p.Others(dead)
 	for _, m := range standbys {

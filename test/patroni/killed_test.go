@@ -94,11 +94,7 @@ func (s *scene) killedRecorded() {
 // call, and Patroni is asked once for each, under a live consumer that loses nothing.
 func TestSwitchoverKilledAtEachStep(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering()})
-	s.run()
-	s.safe("cdc")
-	life := s.live()
-	s.goesOn(life)
+	s, life := consumed(t, nil)
 	kills := []struct {
 		name string
 		kill func()
@@ -133,9 +129,7 @@ func TestSwitchoverKilledAtEachStep(t *testing.T) {
 // is still there: it is asked for by name.
 func TestNextSwitchoverDoesNotWait(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering()})
-	s.run()
-	s.safe("cdc")
+	s := mirrored(t, nil)
 	first := s.leader()
 	s.killedAt("old_primary")
 	second := s.leader()
@@ -162,9 +156,7 @@ func TestNextSwitchoverDoesNotWait(t *testing.T) {
 // Two runs at the same time ask once between them, and both go on to the end.
 func TestTwoSwitchoversAtOnce(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering()})
-	s.run()
-	s.safe("cdc")
+	s := mirrored(t, nil)
 	from := s.leader()
 	to := s.p.Others(from)[0].Name()
 	var both [2]harness.Result

@@ -19,11 +19,7 @@ import (
 // or the old primary again, and what the gate said is told.
 func TestSwitchoverRefusedByTheGate(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering()})
-	s.run()
-	s.safe("cdc")
-	life := s.live()
-	s.goesOn(life)
+	s, life := consumed(t, nil)
 	from := s.leader()
 	to := s.p.Others(from)[0]
 	s.losesItsMirror(to)
@@ -82,9 +78,7 @@ func (s *scene) beforeGate(m *lab.PatroniMember, does string) {
 // while it is paused.
 func TestC37BadCandidates(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering(), "synchronous_mode": true})
-	s.run()
-	s.safe("cdc")
+	s := mirrored(t, map[string]any{"synchronous_mode": true})
 	from := s.leader()
 	var sync, async *lab.PatroniMember
 	s.until("one to be synchronous", func() (bool, string) {

@@ -5,6 +5,7 @@ package patroni
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -91,6 +92,27 @@ func beginFor(t *testing.T, limit time.Duration, config map[string]any, more ...
 	s.Logical(leader.Node(), "cdc")
 	s.known()
 	return s
+}
+
+// mirrored is begin with Patroni's rules about slots as they should be, and the
+// controller at work until the slot is SAFE on every standby.
+func mirrored(t *testing.T, config map[string]any) *scene {
+	t.Helper()
+	rules := map[string]any{"ignore_slots": covering()}
+	maps.Copy(rules, config)
+	s := begin(t, rules)
+	s.run()
+	s.safe("cdc")
+	return s
+}
+
+// consumed is mirrored, under a live consumer.
+func consumed(t *testing.T, config map[string]any) (*scene, *life) {
+	t.Helper()
+	s := mirrored(t, config)
+	l := s.live()
+	s.goesOn(l)
+	return s, l
 }
 
 // known waits until each member's key says that its server runs: until then it is

@@ -21,9 +21,7 @@ import (
 // slots that survive a failover.
 func TestC37StandbyCluster(t *testing.T) {
 	t.Parallel()
-	s := begin(t, map[string]any{"ignore_slots": covering()})
-	s.run()
-	s.safe("cdc")
+	s := mirrored(t, nil)
 	r := s.remote()
 	untouched := func() {
 		t.Helper()
