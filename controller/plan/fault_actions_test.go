@@ -74,6 +74,7 @@ var actions = []action{
 	{"longer than max_hold_age", 1, func(f *faults, _ *rapid.T, _, _ string) { f.w.now = f.w.now.Add(time.Hour + time.Minute) }},
 	{"new term", 1, func(f *faults, _ *rapid.T, _, _ string) { f.w.memory.Epoch++ }},
 	{"new leader with the ledger only", 2, func(f *faults, _ *rapid.T, _, _ string) { f.w.newLeader() }},
+	{"the ledger is lost", 1, func(f *faults, _ *rapid.T, _, _ string) { f.w.wipe() }},
 	{"forget a node", 1, func(f *faults, _ *rapid.T, some, _ string) { f.w.memory.Forget(some) }},
 	{"another name", 1, func(f *faults, _ *rapid.T, some, _ string) { f.rename(some, some+"2") }},
 	{"names change places", 1, func(f *faults, t *rapid.T, some, _ string) {

@@ -164,8 +164,8 @@ func TestGenerationIsLearnedFromMarkers(t *testing.T) {
 	w.turns(2)
 	w.memory = Memory{Epoch: 12, Store: store}
 	w.turn()
-	if w.memory.Generation != 2 {
-		t.Fatalf("generation %d", w.memory.Generation)
+	if w.memory.Generation != 3 || w.memory.Continuous != 2 { // one later than what is marked
+		t.Fatalf("generation %d, continuous since %d", w.memory.Generation, w.memory.Continuous)
 	}
 	w.mustBe(t, "app", "b", Safe, "")
 }

@@ -23,6 +23,7 @@ const (
 // held is not held any more, or where a member is given up.
 func (c *cycle) settleGeneration() {
 	c.hold = c.examineHold(c.lead.read.Slots)
+	lost := c.m.Generation == 0 && c.seenGeneration() > 0
 	c.learnGeneration()
 	if c.hold.state >= holdUnsettled && c.hold.generation < c.m.Continuous {
 		c.hold.state, c.hold.why = holdGone, fmt.Sprintf("it is of generation %d, and the holds were gone in generation %d", c.hold.generation, c.m.Continuous)
@@ -31,8 +32,13 @@ func (c *cycle) settleGeneration() {
 		c.m.Generation++
 		c.m.Continuous = c.m.Generation
 	}
-	if c.hold.state == holdValid && c.hold.generation == c.m.Generation {
-		c.m.HoldGen = c.m.Generation
+	if c.hold.state == holdValid {
+		c.m.HoldGen = max(c.m.HoldGen, c.hold.generation)
+	}
+	if lost {
+		// The ledger was, and who is not here is not known: from now on no raise waits
+		// for its mirrors. Those that are here were held to this day.
+		c.m.Generation++
 	}
 	c.floors = map[string]int64{}
 	for name, note := range c.m.Standbys {
@@ -67,16 +73,17 @@ func (c *cycle) learnGeneration() {
 	}
 }
 
-// established reports whether a hold of this generation has been there:
-// remembered, or shown by what is marked with it.
+// established reports whether a hold that mirrors may count on has been there, of
+// this generation or of one before it in which none was gone: remembered, or shown
+// by what is marked with it.
 func (c *cycle) established() bool {
-	if c.m.HoldGen == c.m.Generation || c.hold.state == holdGone && c.hold.generation == c.m.Generation {
+	if c.m.HoldGen >= c.m.Continuous || c.hold.state == holdGone && c.hold.generation >= c.m.Continuous {
 		return true
 	}
 	for _, name := range c.standbys {
 		read, _ := c.readable(name)
 		for _, s := range read.Slots {
-			if c.isMirror(s) && s.Marker.Generation == c.m.Generation {
+			if c.isMirror(s) && s.Marker.Generation >= c.m.Continuous {
 				return true
 			}
 		}
