@@ -59,6 +59,7 @@ func Decide(now time.Time, p Policy, o Observation, m Memory) Plan {
 	c.standbys = standbyNames(c.o, c.m, c.lead.primary)
 	c.succession()
 	c.noteReached()
+	c.watchFences()
 	c.noteMembers()
 	c.noteReplays()
 	c.noteOrphans()
@@ -197,7 +198,7 @@ func (m Memory) clone() Memory {
 	m.Conditions = cloned(m.Conditions)
 	m.Orphans = cloned(m.Orphans)
 	m.FencedAt, m.GateAt = cloned(m.FencedAt), cloned(m.GateAt)
-	m.Forgotten, m.TakenOver = cloned(m.Forgotten), cloned(m.TakenOver)
+	m.Forgotten, m.TakenOver, m.Watched = cloned(m.Forgotten), cloned(m.TakenOver), cloned(m.Watched)
 	return m
 }
 

@@ -16,10 +16,6 @@ func (c *cycle) fence() cluster.Fence {
 	}
 }
 
-// silentTTLs: a fence that nobody has raised for so many lifetimes of a lease
-// has no controller any more.
-const silentTTLs = 10
-
 // fenceTrouble says why a node would refuse this controller, "" where it would
 // not, or where its fence is taken over.
 func (c *cycle) fenceTrouble(name string) string {
@@ -54,8 +50,7 @@ func (c *cycle) takesOver(name string) bool {
 	if c.refusal(n.Fence) == "" || n.Fence.V.Scope != c.p.Scope {
 		return false
 	}
-	silent := n.Heartbeat.OK && n.Clock.Sub(n.Heartbeat.V) > silentTTLs*c.p.LeaseTTL
-	return silent || c.p.TakeOver && !c.m.TakenOver[name]
+	return c.silent(name) || c.p.TakeOver && !c.m.TakenOver[name]
 }
 
 // fenceSteps raises the fence on every node that answers before anything else

@@ -8,34 +8,35 @@ import (
 
 // Memory is what the loop carries from cycle to cycle.
 type Memory struct {
-	Epoch      cluster.Epoch        `json:"epoch"`
-	Led        cluster.Epoch        `json:"-"` // the epoch that what is only in memory was gathered under; another one than Epoch: Decide empties it
-	Store      string               `json:"store"`
-	SystemID   cluster.SystemID     `json:"system_identifier"`
-	Timeline   cluster.Timeline     `json:"timeline"`
-	Primary    string               `json:"primary"`
-	Generation int64                `json:"generation"`      // of the hold; never falls
-	Continuous int64                `json:"continuous"`      // since this generation the primary's hold was never gone: mirrors of it or later may be stamped anew
-	HoldGen    int64                `json:"hold_generation"` // the generation that the primary's hold was last seen with
-	Kept       map[string][]Kept    `json:"-"`
-	Slots      map[string]SlotNote  `json:"slots"`
-	Pairs      map[Pair]PairNote    `json:"-"`
-	Standbys   map[string]NodeNote  `json:"standbys"`   // every member known, read or not
-	Conditions map[string]Condition `json:"conditions"` // by code and subject, for Since
-	RaisedAt   time.Time            `json:"raised_at"`
-	MovedAt    time.Time            `json:"-"`                    // the last read in which a slot of the primary had moved
-	Reigns     []Reign              `json:"reigns,omitempty"`     // the primaries that were seen, newest last
-	DoubtSince time.Time            `json:"-"`                    // since when Patroni's leader is another one than the node that takes writes
-	Aside      map[string]bool      `json:"-"`                    // slots that Patroni keeps itself
-	GateAt     map[string]time.Time `json:"-"`                    // when synchronized_standby_slots was last set per node
-	FencedAt   map[string]time.Time `json:"-"`                    // when the fence was last raised per node
-	TakenOver  map[string]bool      `json:"-"`                    // nodes whose fence was taken over by Policy.TakeOver in this process
-	Forgotten  map[string]bool      `json:"forgotten,omitempty"`  // members that the operator gave up; cleared when they are read again
-	PromotedAt time.Time            `json:"promoted_at,omitzero"` // the first read of this primary on this timeline, where there was one before
-	Reached    cluster.LSN          `json:"-"`                    // how far Timeline is known to have been written and flushed; the ledger has it beside the standbys
-	ReachedAt  time.Time            `json:"-"`                    // when that was learned; zero: before this leader
-	Reset      cluster.Opt[Reset]   `json:"reset,omitzero"`       // the last primary that was put back on its timeline
-	Orphans    map[string]time.Time `json:"-"`                    // physical slots that no member names and nobody uses, and since when
+	Epoch      cluster.Epoch         `json:"epoch"`
+	Led        cluster.Epoch         `json:"-"` // the epoch that what is only in memory was gathered under; another one than Epoch: Decide empties it
+	Store      string                `json:"store"`
+	SystemID   cluster.SystemID      `json:"system_identifier"`
+	Timeline   cluster.Timeline      `json:"timeline"`
+	Primary    string                `json:"primary"`
+	Generation int64                 `json:"generation"`      // of the hold; never falls
+	Continuous int64                 `json:"continuous"`      // since this generation the primary's hold was never gone: mirrors of it or later may be stamped anew
+	HoldGen    int64                 `json:"hold_generation"` // the generation that the primary's hold was last seen with
+	Kept       map[string][]Kept     `json:"-"`
+	Slots      map[string]SlotNote   `json:"slots"`
+	Pairs      map[Pair]PairNote     `json:"-"`
+	Standbys   map[string]NodeNote   `json:"standbys"`   // every member known, read or not
+	Conditions map[string]Condition  `json:"conditions"` // by code and subject, for Since
+	RaisedAt   time.Time             `json:"raised_at"`
+	MovedAt    time.Time             `json:"-"`                    // the last read in which a slot of the primary had moved
+	Reigns     []Reign               `json:"reigns,omitempty"`     // the primaries that were seen, newest last
+	DoubtSince time.Time             `json:"-"`                    // since when Patroni's leader is another one than the node that takes writes
+	Aside      map[string]bool       `json:"-"`                    // slots that Patroni keeps itself
+	GateAt     map[string]time.Time  `json:"-"`                    // when synchronized_standby_slots was last set per node
+	FencedAt   map[string]time.Time  `json:"-"`                    // when the fence was last raised per node
+	TakenOver  map[string]bool       `json:"-"`                    // nodes whose fence was taken over by Policy.TakeOver in this process
+	Watched    map[string]FenceWatch `json:"-"`                    // fences that refuse this controller, per node
+	Forgotten  map[string]bool       `json:"forgotten,omitempty"`  // members that the operator gave up; cleared when they are read again
+	PromotedAt time.Time             `json:"promoted_at,omitzero"` // the first read of this primary on this timeline, where there was one before
+	Reached    cluster.LSN           `json:"-"`                    // how far Timeline is known to have been written and flushed; the ledger has it beside the standbys
+	ReachedAt  time.Time             `json:"-"`                    // when that was learned; zero: before this leader
+	Reset      cluster.Opt[Reset]    `json:"reset,omitzero"`       // the last primary that was put back on its timeline
+	Orphans    map[string]time.Time  `json:"-"`                    // physical slots that no member names and nobody uses, and since when
 }
 
 // Reign is a time in which a node was primary of a timeline.
