@@ -256,12 +256,15 @@ compat_oldest_xid(void)
 	return oldest;
 }
 
-/* Whether a logical slot may be here; 19 turns that on and off without a restart. */
+/*
+ * Whether a logical slot may be here. 19 turns that on and off without a restart, and on
+ * a standby as its primary does; but below replica the server would not start with one.
+ */
 static inline bool
 compat_logical_allowed(void)
 {
 #if PG_VERSION_NUM >= 190000
-	return IsLogicalDecodingEnabled();
+	return IsLogicalDecodingEnabled() && wal_level >= WAL_LEVEL_REPLICA;
 #else
 	return wal_level >= WAL_LEVEL_LOGICAL;
 #endif

@@ -51,6 +51,17 @@ all_rows(HoldCall *call, const char *code, const char *detail, const char *hint)
 	}
 }
 
+/* Below replica a server with a slot would not start again (slot.c, RestoreSlotFromDisk). */
+static bool
+server_can(HoldCall *call)
+{
+	if (wal_level >= WAL_LEVEL_REPLICA)
+		return true;
+	all_rows(call, "wal_level", "wal_level is minimal here: no server starts so that has a slot.",
+			 "Set wal_level = logical on this server and restart it.");
+	return false;
+}
+
 /*
  * Before a standby's hold comes to pin older rows than it did: sessions may have
  * seen that nobody needs what is before x. From when on that is over is written
@@ -367,6 +378,7 @@ slotkeeper_hold(PG_FUNCTION_ARGS)
 	Refusal		refusal;
 	XLogRecPtr	wal;
 	int			lock;
+	int			nrows;
 
 	arg_fence(fcinfo, 0, &fence);
 	call.fence = &fence;
@@ -386,10 +398,14 @@ slotkeeper_hold(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 	}
 	call.in_recovery = RecoveryInProgress();
-	if (!PG_ARGISNULL(3))
-		wal_hold_set(&fence, call.generation, wal, &call.rows[--call.nrows]);
-	run_hold(&call);
-	for (int i = 0; i < call.nrows + !PG_ARGISNULL(3); i++)
+	nrows = call.nrows;
+	if (server_can(&call))
+	{
+		if (!PG_ARGISNULL(3))
+			wal_hold_set(&fence, call.generation, wal, &call.rows[--call.nrows]);
+		run_hold(&call);
+	}
+	for (int i = 0; i < nrows; i++)
 		outcome_put(fcinfo, &call.rows[i]);
 	fence_leave(lock);
 	return (Datum) 0;
