@@ -74,6 +74,7 @@ func led(t *testing.T, prepare func(*stage), test func(*stage)) {
 		s.c.cfg.MinGap = 20 * time.Millisecond
 		for name, n := range s.nodes {
 			n.read.Slots = []cluster.Slot{fakeHold(name)}
+			n.obeys(name, func() {}) // the holds are brought into the new ledger's generation
 		}
 		prepare(s)
 		ctx, cancel := context.WithCancel(t.Context())
