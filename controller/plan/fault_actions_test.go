@@ -66,6 +66,12 @@ var actions = []action{
 			s.up = false
 		}
 	}},
+	{"listed or not", 1, func(f *faults, _ *rapid.T, some, _ string) {
+		if f.w.unlisted == nil {
+			f.w.unlisted = map[string]bool{}
+		}
+		f.w.unlisted[some] = !f.w.unlisted[some] && !f.w.servers[some].up
+	}},
 	{"the primary dies", 1, func(f *faults, _ *rapid.T, _, _ string) { f.led(func() { f.w.primary().up = false }) }},
 	{"back", 3, (*faults).back},
 	{"promote", 2, (*faults).promote},

@@ -36,6 +36,9 @@ func (w *world) observe() Observation {
 	o.Topology = Fact[cluster.Topology]{At: w.now, Err: w.unknown}
 	o.Topology.Value.Manager, o.Topology.Value.Leader = w.manager, cluster.Opt[string]{V: w.leader, OK: w.leader != ""}
 	for _, name := range slices.Sorted(maps.Keys(w.servers)) {
+		if w.unlisted[name] && !w.servers[name].up {
+			continue
+		}
 		o.Topology.Value.Members = append(o.Topology.Value.Members, cluster.Member{Name: name})
 		s := w.servers[name]
 		if bad, ok := w.fail[name]; ok {

@@ -60,10 +60,11 @@ type world struct {
 	highest map[uint64]map[cluster.Timeline]cluster.LSN
 	unheld  bool // somebody has had a hand on a hold since the primary was read last
 
-	manager *cluster.Manager // what Patroni says of itself, nil without it
-	leader  string           // its leader key
-	unknown string           // why the topology cannot be read
-	denied  string           // why synchronized_standby_slots cannot be set
+	manager  *cluster.Manager // what Patroni says of itself, nil without it
+	leader   string           // its leader key
+	unknown  string           // why the topology cannot be read
+	unlisted map[string]bool  // members that it does not name, as Patroni's whose key has run out
+	denied   string           // why synchronized_standby_slots cannot be set
 
 	refuse   func(Step) string // a step that the network eats: its error
 	lose     func(Step) bool   // the step is made, its answer lost

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -22,12 +24,24 @@ func (c *cycle) outlived() []string {
 	if since.OK && since.V.Equal(c.m.Standbys[c.lead.primary].HeldForAll) {
 		return nil // none lived any more, and none comes back
 	}
-	for _, name := range c.standbys {
+	if c.fresh {
+		c.m.Generation++ // a member that nobody knows yet begins with it: see noteMembers
+	}
+	for _, name := range c.members() {
 		if c.inDanger(name, *held.Marker) {
 			c.endangered = append(c.endangered, name)
 		}
 	}
 	return c.endangered
+}
+
+// members are all that may have mirrors: also those that the topology does not name
+// at the moment, as Patroni's whose key has run out.
+func (c *cycle) members() []string {
+	names := slices.Concat(c.standbys, slices.Collect(maps.Keys(c.m.Standbys)))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == c.lead.primary })
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // inDanger: what a member that is away has of mirrors is known by their oldest

@@ -3,6 +3,8 @@ package plan
 import (
 	"strings"
 	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
 )
 
 // movedPastTheRow is a world in which a session of b is older than its hold, and b's
@@ -61,6 +63,47 @@ func TestNewLeaderAfterOldSessionsEndangeredMirrors(t *testing.T) {
 	w.memory = Memory{Epoch: w.memory.Epoch + 1, Store: store}
 	w.turn()
 	w.mustBe(t, "app", "c", Unsafe, ReasonProtectionGap)
+}
+
+// Nor does it come back unharmed where the topology does not name it in that cycle,
+// as Patroni names none whose key has run out: c is known from the ledger, or where
+// that is lost nobody knows of it.
+func TestMirrorOfAMemberThatIsNotListedThenAndOldSessionsEndanger(t *testing.T) {
+	for name, led := range map[string]func(*world){
+		"one leader":       func(*world) {},
+		"a new leader":     (*world).newLeader,
+		"without a ledger": func(w *world) { w.memory = Memory{Epoch: w.memory.Epoch + 1, Store: store} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := outdated("psql", false)
+			w.createSlot("idle") // it keeps the holds where they are
+			w.turns(3)
+			w.catchUp("app")
+			w.replay("b", w.primary().node.Insert.V)
+			w.turns(2)
+			w.mustBe(t, "app", "c", Safe, "")
+			w.servers["c"].up = false
+			w.unlisted = map[string]bool{"a": true, "c": true}
+			w.promote("b")
+			w.look(w.servers["b"], w.servers["b"].sessions[0])
+			led(w)
+			w.turn()
+			w.catchUp("app")
+			w.turns(2)
+			w.unlisted = nil
+			w.followFromTheFork("c")
+			w.turn()
+			w.mustBe(t, "app", "c", Unsafe, ReasonProtectionGap)
+		})
+	}
+}
+
+// followFromTheFork has a standby that was away replay the old timeline to its end.
+func (w *world) followFromTheFork(name string) {
+	p, s := w.primary(), w.servers[name]
+	fork := cluster.Some(forkOf(p.node, parentTimeline(p.node)))
+	s.up, s.node.Timeline, s.node.History = true, p.node.Timeline, p.node.History
+	s.node.Replay, s.node.Receive = fork, fork
 }
 
 func TestPromotionsThatEndangerNoMirror(t *testing.T) {

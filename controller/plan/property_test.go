@@ -184,7 +184,10 @@ func everyNonActionHasAReason(f *faults) string {
 	if w.primary() == nil || w.plan.Primary == "" {
 		return ""
 	}
-	for name := range w.servers {
+	for name, at := range w.servers {
+		if w.unlisted[name] && !at.up {
+			continue
+		}
 		for slot, s := range f.before[w.plan.Primary] {
 			if name != w.plan.Primary && w.policy.Selected(s) && !w.memory.Slots[slot].Unproven && seen[Pair{slot, name}] != 1 {
 				return fmt.Sprintf("%s on %s has %d verdicts", slot, name, seen[Pair{slot, name}])
