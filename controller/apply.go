@@ -86,7 +86,7 @@ func (c *Controller) step(ctx context.Context, s plan.Step, done map[string]plan
 		out.Skipped = fmt.Sprintf("node %s is not at hand", s.Node)
 		return out
 	}
-	if why := r.stall.rests(s.Node, c.deps.Now()); why != "" {
+	if why := r.stall.rests(s.Node, r.last.Value.Node, c.deps.Now()); why != "" {
 		out.Skipped = why
 		return out
 	}
@@ -101,7 +101,7 @@ func (c *Controller) step(ctx context.Context, s plan.Step, done map[string]plan
 		begun := c.deps.Now()
 		rows, err := r.node.Do(bounded, part)
 		now := c.deps.Now()
-		r.stall.note(s.Kind, err, now.Sub(begun), ctx.Err() != nil, now, c.cfg)
+		r.stall.note(r.last.Value.Node, s.Kind, err, now.Sub(begun), ctx.Err() != nil, now, c.cfg)
 		if err != nil {
 			out.Err = err.Error()
 			return out

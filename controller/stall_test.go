@@ -107,6 +107,42 @@ func TestAStandbyThatHangsInWritesIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A server that was started or promoted since is not what hung, and is written to at
+// once: on a new primary there may be a mirror that no consumer must find.
+func TestAStartOrAPromotionEndsTheRest(t *testing.T) {
+	for name, happens := range map[string]func(*cluster.Node){
+		"start": func(n *cluster.Node) { n.Started = n.Started.Add(time.Minute) },
+		"promotion": func(n *cluster.Node) {
+			n.InRecovery, n.Insert, n.Timeline = false, cluster.Some(cluster.LSN(1000)), n.Timeline+1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				s.c.cfg.ReadTimeout = s.c.cfg.CycleTimeout
+				for name, n := range s.nodes {
+					n.obeys(name, func() {})
+				}
+				b := s.nodes["b"]
+				mend := b.hangsIn(plan.StepApply, context.DeadlineExceeded)
+				s.cycle(t)
+				mend()
+				b.mu.Lock()
+				before := len(b.steps)
+				happens(&b.read.Node)
+				b.mu.Unlock()
+				if name == "promotion" {
+					s.nodes["a"].err = errors.New("connection refused")
+				}
+				s.cycle(t)
+				if len(b.steps) == before {
+					t.Errorf("nothing is written there: %+v", pairOf(s.shown(t), "cdc", "b"))
+				}
+			})
+		})
+	}
+}
+
 // An error that the server gives is no call that hangs: it is tried again in the
 // next cycle, as before.
 func TestAWriteThatFailsAtOnceIsNoWriteThatHangs(t *testing.T) {
@@ -144,8 +180,8 @@ func TestAWriteCutShortByTheOthersIsNotItsNodesFault(t *testing.T) {
 		"at its end, after less than it": {2499 * time.Millisecond, true, false},
 	} {
 		var s stall
-		s.note(plan.StepApply, context.DeadlineExceeded, c.took, c.over, now, cfg)
-		if why := s.rests("b", now.Add(time.Second)); (why != "") != c.rests {
+		s.note(cluster.Node{}, plan.StepApply, context.DeadlineExceeded, c.took, c.over, now, cfg)
+		if why := s.rests("b", cluster.Node{}, now.Add(time.Second)); (why != "") != c.rests {
 			t.Errorf("%s: %q", name, why)
 		}
 	}
