@@ -28,6 +28,7 @@ type cycle struct {
 	replays     map[string]cluster.LSN // replay positions of the standbys that count for kept reads
 	firsts      map[string]bool        // members read for the first time by this leader
 	giveUp      []string               // members given up in this cycle
+	strangers   []string               // members of which this ledger has never heard, with mirrors of another store
 	endangered  []string               // members whose mirrors this promotion has put in danger
 
 	hold     hold             // the primary's

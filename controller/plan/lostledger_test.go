@@ -59,6 +59,46 @@ func TestAMemberThatWasAwayWhenTheLedgerWasLostProvesNothing(t *testing.T) {
 	}
 }
 
+// All of slotkeeper was removed while a member's key was missing, and set up anew with
+// another store. Generations began anew as well: what the member comes back with looks
+// like one of today.
+func TestAMemberWithMirrorsOfAnEarlierInstallationProvesNothing(t *testing.T) {
+	w := settled(t)
+	c, x := w.servers["c"], app(w, "c").CatalogXmin.V
+	delete(w.servers, "c")
+	for _, s := range w.servers {
+		s.node.Fence = cluster.None[cluster.Fence]()
+		for name, slot := range s.slots {
+			if slot.Marker != nil && slot.Marker.Kind != cluster.MarkOriginal {
+				delete(s.slots, name)
+			}
+			slot.Marker = nil
+		}
+	}
+	w.memory = Memory{Epoch: 1, Store: "store-2"}
+	w.turns(2)
+	w.mustBe(t, "app", "b", Safe, "")
+	w.passes(t, x)
+	w.primary().slots["feedback"] = &cluster.Slot{Name: "feedback", Kind: cluster.Physical,
+		CatalogXmin: cluster.Some(x), EffectiveCatalogXmin: cluster.Some(x), Saved: true, WALok: true}
+	w.createSlot("late")
+	w.turns(3)
+	c.node.Fence = cluster.None[cluster.Fence]()
+	if g := c.slots["app"].Marker.Generation; g != w.memory.Generation || !w.hold("a").CatalogXmin.V.NotAfter(x) {
+		t.Fatalf("the scene is not set: the mirror is of generation %d, today is %d, the hold is at %s", g, w.memory.Generation, w.hold("a").CatalogXmin.V)
+	}
+	w.servers["c"] = c
+	w.turn()
+	w.mustBe(t, "app", "c", Unsafe, ReasonProtectionGap)
+	w.mustBe(t, "app", "b", Safe, "")
+	w.replayAll()
+	w.turns(3)
+	w.mustBe(t, "app", "c", Safe, "")
+	if why := w.decoder("c", "app"); why != "" {
+		t.Error(why)
+	}
+}
+
 // The hold goes before it was brought into the generation that the new ledger began
 // with: it is gone all the same, and what it held is not held any more.
 func TestAHoldOfTheLastGenerationThatGoesIsGone(t *testing.T) {

@@ -54,12 +54,23 @@ func (c *cycle) noteMembers() {
 		c.firsts[name] = note.ReadAt.IsZero()
 		note.ReadAt, note.AwaySince, note.GivenUp = fact.At, time.Time{}, false
 		note.OldestXmin = c.oldestMirror(fact.Value).Or(0)
+		if !note.Known && !c.fresh && c.ofAnotherStore(fact.Value) {
+			c.strangers = append(c.strangers, name)
+		}
 		note.Known, note.StreamSlot = true, fact.Value.Node.PrimarySlotName
 		note.Replay, note.SyncSlots = fact.Value.Node.Replay.Or(0), fact.Value.Node.SyncSlots
 		note.HeldForAll = fact.Value.Node.HeldForAllSince.Or(note.HeldForAll)
 		c.m.Standbys[name] = note
 		delete(c.m.Forgotten, name)
 	}
+}
+
+// ofAnotherStore reports whether a node has mirrors that a controller with another
+// etcd made. The first read of a ledger believes what it finds, for then the holds
+// are those of the other controller; what comes later they have not waited for, and
+// generations say nothing: they may have begun anew since.
+func (c *cycle) ofAnotherStore(read NodeRead) bool {
+	return slices.ContainsFunc(read.Slots, func(s cluster.Slot) bool { return c.isMirror(s) && s.Marker.Store != c.m.Store })
 }
 
 // oldestMirror is the oldest catalog_xmin of a node's mirrors of ours.

@@ -44,7 +44,7 @@ func (c *cycle) settleGeneration() {
 	for name, note := range c.m.Standbys {
 		c.floors[name] = max(c.m.Continuous, note.MinGeneration)
 	}
-	c.leaveBehind(slices.Concat(c.raisedPast(), c.giveUp, c.outlived()))
+	c.leaveBehind(slices.Concat(c.raisedPast(), c.giveUp, c.strangers, c.outlived()))
 }
 
 // seenGeneration is the highest that any node's mirrors or hold are marked with.
