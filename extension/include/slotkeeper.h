@@ -370,6 +370,9 @@ extern bool sessions_endanger(const HoldSeen *hold, TransactionId x, char **whic
  */
 extern bool sessions_all_held(TimestampTz *since);
 
+/* A time not before now that is after the beginning of each session that is there. */
+extern TimestampTz sessions_all_began_before(void);
+
 /* --- outdated.c ------------------------------------------------------------ */
 
 /*

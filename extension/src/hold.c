@@ -88,7 +88,7 @@ holds_now(HoldCall *call)
 		!TransactionIdIsNormal(MyReplicationSlot->data.catalog_xmin))
 		return;
 	compat_forget_horizons();
-	call->marker.held_since = GetCurrentTimestamp();
+	call->marker.held_since = sessions_all_began_before();
 	call->marker.held_from = GetXLogReplayRecPtr(NULL);
 	(void) marker_write(HOLD_NAME, &call->marker);
 }

@@ -110,6 +110,27 @@ find_older(TimestampTz held_since, Found *found)
 	add_starting(found, pids, nclients, listed, count);
 }
 
+/*
+ * Where the clock was set back, sessions that are there may have begun in the
+ * future; they are older than what comes now all the same, also when the clock has
+ * caught up with them.
+ */
+TimestampTz
+sessions_all_began_before(void)
+{
+	TimestampTz result = GetCurrentTimestamp();
+	int			count = compat_sessions();
+
+	for (int i = 1; i <= count; i++)
+	{
+		CompatSession session;
+
+		if (compat_session(i, &session) && session.pid != MyProcPid && session.start >= result)
+			result = session.start + 1;
+	}
+	return result;
+}
+
 bool
 sessions_endanger(const HoldSeen *hold, TransactionId x, char **which)
 {

@@ -2,48 +2,14 @@
 # D24: sessions of a standby that are older than its hold remember rows as of no use
 # that a mirror needs (from 14 on), and remove them after a promotion.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/sessions.sh"
 
 pair
-q a "CREATE TABLE t (id int)" >/dev/null
-slot a cdc
-q a "INSERT INTO t SELECT generate_series(1, 10)" "ALTER TABLE t ADD COLUMN b text" \
-	"INSERT INTO t SELECT i, 'b' FROM generate_series(11, 20) i" "ALTER TABLE t DROP COLUMN id" "INSERT INTO t VALUES ('b')" >/dev/null
-q a "DO \$\$ BEGIN FOR i IN 1..300 LOOP EXECUTE 'CREATE TABLE churn (a int, b int)'; COMMIT; EXECUTE 'DROP TABLE churn'; COMMIT; END LOOP; END \$\$" >/dev/null
+outdate a
 q a "CREATE ROLE keeper LOGIN REPLICATION" "GRANT USAGE ON SCHEMA slotkeeper TO keeper" "GRANT EXECUTE ON ALL ROUTINES IN SCHEMA slotkeeper TO keeper" >/dev/null
 want=$(q a "SELECT data FROM pg_logical_slot_peek_changes('cdc', NULL, NULL)")
 caught_up b a
-if [ "$(q a "SHOW server_version_num")" -lt 140000 ]; then
-	echo "ok: sessions of this major remember nothing"
-	exit 0
-fi
-
-# session NAME: psql on b that stays, as NAME; ask NAME SQL waits for its answer
-session() {
-	local in="$WORK/$1.in"
-	mkfifo "$in"
-	PGAPPNAME=$1 psql -X -At -h "$WORK/nodes/b" -p "$PORT" -U postgres -d postgres <"$in" >"$WORK/$1.out" 2>&1 &
-	pids[$1]=$!
-	exec {fds[$1]}>"$in"
-	ask "$1" "SET enable_seqscan = off; SET enable_bitmapscan = off"
-	look_around "$1"
-}
-declare -A fds pids
-asked=0
-ask() {
-	asked=$((asked + 1))
-	echo "$2; SELECT 'answered $asked';" >&"${fds[$1]}"
-	while ! grep -q "^answered $asked\$" "$WORK/$1.out"; do
-		kill -0 "${pids[$1]}" || { cat "$WORK/$1.out"; return 1; }
-	done
-}
-look_around() {
-	ask "$1" "SELECT count(*) FROM pg_class WHERE relname IN ('churn', 't'); SELECT count(*) FROM pg_attribute WHERE attrelid > 16000; SELECT count(*) FROM pg_class WHERE oid > 0"
-}
-leave() {
-	echo '\q' >&"${fds[$1]}" # its end of the pipe is not the only one
-	exec {fds[$1]}>&-
-	wait "${pids[$1]}"
-}
+remember_or_end
 
 # starting_at NODE: the process of a session there that is not through its start yet
 starting_at() {
