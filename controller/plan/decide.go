@@ -176,6 +176,7 @@ func (m *Memory) lead() {
 	}
 	m.Led = m.Epoch
 	m.Kept, m.FencedAt, m.RaisedAt = map[string][]Kept{}, map[string]time.Time{}, time.Time{}
+	m.Shown = Shown{}
 	for p, n := range m.Pairs {
 		n.Resume, n.Tried = "", Tried{}
 		m.Pairs[p] = n

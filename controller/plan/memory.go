@@ -35,6 +35,7 @@ type Memory struct {
 	PromotedAt time.Time             `json:"promoted_at,omitzero"` // the first read of this primary on this timeline, where there was one before
 	Reached    cluster.LSN           `json:"-"`                    // how far Timeline is known to have been written and flushed; the ledger has it beside the standbys
 	ReachedAt  time.Time             `json:"-"`                    // when that was learned; zero: before this leader
+	Shown      Shown                 `json:"-"`                    // by the last answer of a writable node on Timeline
 	Reset      cluster.Opt[Reset]    `json:"reset,omitzero"`       // the last primary that was put back on its timeline
 	Orphans    map[string]time.Time  `json:"-"`                    // physical slots that no member names and nobody uses, and since when
 }

@@ -16,6 +16,7 @@ type leadership struct {
 	read     NodeRead           // of the primary
 	trouble  *Condition         // why there is none
 	reset    cluster.Opt[Reset] // the one writable node, where it was put back
+	shown    Shown              // of the one writable node
 	wrong    map[string]cluster.SystemID
 }
 

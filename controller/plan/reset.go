@@ -21,13 +21,30 @@ type Reset struct {
 	Same []string `json:"same,omitempty"`
 }
 
+// Shown is what the last answer of a writable node showed, and how far its timeline
+// was known to reach by then.
+type Shown struct {
+	Node    string
+	Started time.Time
+	Reached cluster.LSN
+}
+
+// goesOn reports whether a later answer is of the same start of the server, and has
+// all that was known when the one before had come. A disk is not put back under a
+// server that runs: where every answer takes longer than a cycle, each is older than
+// what the standbys show by then.
+func (s Shown) goesOn(name string, n cluster.Node) bool {
+	return s.Node == name && s.Started.Equal(n.Started) && n.Insert.V >= s.Reached
+}
+
 // putBack says what is wrong with a writable node that lacks WAL which its timeline
 // is known to have had, nil where it does not. A crash takes nothing of that: whole
 // records that were flushed stay, and standbys replay nothing else. A read that began before the
-// standbys showed it may be as old as it looks: it is no word of a primary, and the
-// next one tells.
+// standbys showed it may be as old as it looks: where the server was started since the
+// answer before, it is no word of a primary, and the next one tells.
 func (l *leadership) putBack(name string, fact Fact[NodeRead], m Memory) *Condition {
 	n := fact.Value.Node
+	l.shown = Shown{Node: name, Started: n.Started, Reached: m.Reached}
 	if known := m.Reset; known.OK && known.V.Primary == name && known.V.Timeline == n.Timeline {
 		l.reset = known
 		return l.reset.V.condition()
@@ -36,6 +53,9 @@ func (l *leadership) putBack(name string, fact Fact[NodeRead], m Memory) *Condit
 		return nil
 	}
 	if !fact.At.After(m.ReachedAt) {
+		if m.Shown.goesOn(name, n) {
+			return nil
+		}
 		return &Condition{Code: CondNoLeader, Severity: Critical,
 			Message: fmt.Sprintf("the answer of %s was asked for before its standbys showed that its timeline reaches %s, and is at %s: it may be old, and counts for nothing", name, m.Reached, n.Insert.V),
 			Hint:    "mirrors stay as they are; look at why it answers so slowly if this stays"}
@@ -84,7 +104,7 @@ func (m *Memory) reach(at cluster.LSN, now time.Time) {
 // branched forgets what was learned of the timeline before this one. What is known
 // of a primary that was put back on it stays: its standbys may be promoted.
 func (m *Memory) branched() {
-	m.Reached, m.ReachedAt = 0, time.Time{}
+	m.Reached, m.ReachedAt, m.Shown = 0, time.Time{}, Shown{}
 	for name, note := range m.Standbys {
 		note.Follows = false
 		m.Standbys[name] = note
@@ -93,6 +113,9 @@ func (m *Memory) branched() {
 
 // noteReset remembers a primary that was put back when that is first seen.
 func (c *cycle) noteReset() {
+	if c.lead.shown.Node != "" {
+		c.m.Shown = c.lead.shown
+	}
 	reset, known := c.lead.reset.V, c.m.Reset
 	if !c.lead.reset.OK || known.OK && known.V.Primary == reset.Primary && known.V.Timeline == reset.Timeline {
 		return

@@ -180,6 +180,46 @@ func TestWhatLooksLikeAResetAndIsNone(t *testing.T) {
 	w.mustBe(t, "app", "b", Safe, "")
 }
 
+// Where each answer of the primary takes longer than a cycle, its standbys have always
+// shown more by then. It is followed all the same.
+func TestAPrimaryThatAnswersSlowlyIsNoReset(t *testing.T) {
+	w := settled(t)
+	silent := Fact[NodeRead]{Err: "no answer within this cycle's time", Reason: ReasonUnreachable}
+	slowly := func() {
+		asked := Fact[NodeRead]{At: w.now, Value: w.servers["a"].read()}
+		w.catchUp("app")
+		w.replayAll()
+		silent.At = w.now
+		w.fail = map[string]Fact[NodeRead]{"a": silent}
+		w.turn()
+		w.fail["a"] = asked
+		w.turn()
+	}
+	for range 3 {
+		slowly()
+		if w.plan.Primary != "a" || w.has(CondNoLeader) {
+			t.Fatalf("primary %q, conditions %v", w.plan.Primary, w.conditions)
+		}
+	}
+	at := w.verdict("app", "b").Mirror.V.Confirmed
+	slowly()
+	if now := w.verdict("app", "b").Mirror.V.Confirmed; now <= at {
+		t.Errorf("the mirror stays at %s, the slot is at %s", now, app(w, "a").Confirmed.V)
+	}
+	w.newLeader() // which must see one answer first
+	slowly()
+	slowly()
+	if w.plan.Primary != "a" {
+		t.Fatalf("after a new leader: primary %q, conditions %v", w.plan.Primary, w.conditions)
+	}
+	w.fail = nil
+	w.putBack("a", 0x30000)
+	w.turn()
+	if !w.has(CondTimelineReset) {
+		t.Errorf("conditions %v", w.conditions)
+	}
+}
+
 // What is flushed ends with a page, within a record that a crash takes back.
 func TestACrashGoesBackWithinARecord(t *testing.T) {
 	w := settled(t)
