@@ -17,7 +17,8 @@ type Reset struct {
 	Insert   cluster.LSN      `json:"insert"`  // where its WAL ended when that was seen
 	Reached  cluster.LSN      `json:"reached"` // how far that timeline is known to have been written
 	// Same are the standbys that had nothing beyond Insert then: what they replay
-	// since is what this primary has written.
+	// since is what this primary has written. One whose walreceiver has not begun yet
+	// is none of them: it may still be replaying what lies on its own disk.
 	Same []string `json:"same,omitempty"`
 }
 
@@ -122,7 +123,7 @@ func (c *cycle) noteReset() {
 	}
 	for _, name := range standbyNames(c.o, c.m, reset.Primary) {
 		read, ok := c.readable(name)
-		if ok && read.Node.Timeline == reset.Timeline && read.Node.Replay.OK && received(read.Node) <= reset.Insert {
+		if ok && read.Node.Timeline == reset.Timeline && read.Node.Replay.OK && read.Node.Receive.OK && received(read.Node) <= reset.Insert {
 			reset.Same = append(reset.Same, name)
 		}
 	}

@@ -87,6 +87,28 @@ func TestAStandbyThatHadNothingElseIsPromotedAfterAReset(t *testing.T) {
 	}
 }
 
+// A standby that was started too replays its own WAL anew at that moment: that it
+// seems to have nothing else yet says nothing of what lies on its disk.
+func TestAStandbyThatReplaysItsOwnWALAfterAReset(t *testing.T) {
+	w := ahead(t)
+	w.putBack("a", 0x30000)
+	b := &w.servers["b"].node
+	had := b.Replay
+	b.Replay, b.Receive, b.Started = cluster.Some(cluster.LSN(0x2fff0)), cluster.None[cluster.LSN](), w.now
+	w.turn()
+	b.Replay = had
+	w.write(0x100000)
+	w.turn()
+	w.mustBeReset(t)
+	w.servers["a"].up = false
+	w.turn()
+	w.promote("b")
+	w.turns(2)
+	if w.servers["b"].slots["app"] != nil {
+		t.Errorf("a consumer finds %+v", w.servers["b"].slots["app"])
+	}
+}
+
 // What only a standby has shown of the old WAL counts as well: the primary wrote
 // it after its last read, and was away when the standby had replayed it.
 func TestAStandbyShowsThatThePrimaryWasPutBack(t *testing.T) {
