@@ -8,8 +8,10 @@
 #
 #     regress   the extension's regression suite
 #     servers   its tests on servers of its own, with faults, promotions, switchovers
-#     nodes     the Go tests of what is read and done on primaries and standbys
-#     cases     those of the cases by which people lost rows, with the controller at work
+#     nodes     the Go tests of what is read and done on primaries and standbys, also with
+#               a thousand slots
+#     cases     those of the cases by which people lost rows, and of many and cascading
+#               standbys, with the controller at work
 #     fuzz      hostile calls, kills, promotions and rivals, in their short form (SLOTKEEPER_FUZZ_CALLS: more)
 #     lab       those of the lab in which the others run
 #     demo      ROUNDS (2) failovers under load
@@ -64,8 +66,8 @@ suite() { # suite NAME: runs it
         build) "${make[@]}" install ;;
         regress) "${make[@]}" check-regress ;;
         servers) "${make[@]}" check-servers ;;
-        nodes) gotest ./test/nodes ./cluster/postgres ;;
-        cases) gotest ./test/cases ;;
+        nodes) gotest ./test/nodes ./cluster/postgres ./test/scale ;;
+        cases) gotest ./test/cases ./test/topology ;;
         fuzz) gotest ./test/fuzz ;;
         lab) gotest ./cluster/lab ;;
         demo) bin/slotkeeper demo --rounds "$ROUNDS" ;;
