@@ -128,6 +128,7 @@ var actions = []action{
 	{"lost answer", 1, func(f *faults, _ *rapid.T, some, _ string) {
 		f.w.lose = func(step Step) bool { return step.Node == some }
 	}},
+	{"crash at a step", 2, (*faults).crashAtAStep},
 	{"failover flag", 1, func(f *faults, _ *rapid.T, _, slot string) {
 		f.led(func() {
 			if s := f.w.primary().slots[slot]; s != nil && s.Invalidated == "" {
@@ -185,6 +186,38 @@ func (f *faults) confirm(t *rapid.T, _, name string) {
 	if rapid.Bool().Draw(t, "later file") {
 		at := slot.Restart.V + 1
 		w.primary().later[slot.Restart.V], w.primary().files[at] = at, true
+	}
+}
+
+// crashAtAStep: a server goes down in the middle of a call, before anything of it
+// is on disk or when all of it is and nobody has the answer, and vacuum takes at
+// once what the crash has left unpinned. The steps after it find it up again.
+func (f *faults) crashAtAStep(t *rapid.T, some, _ string) {
+	w := f.w
+	kind := rapid.SampledFrom([]StepKind{StepHold, StepHold, StepStamp, StepApply, StepDrop, StepMark}).Draw(t, "kind")
+	made := rapid.Bool().Draw(t, "made")
+	vacuums := rapid.Bool().Draw(t, "vacuums")
+	crashed := false
+	crash := func(step Step) bool {
+		if step.Node != some || step.Kind != kind || crashed {
+			return false
+		}
+		crashed = true
+		w.servers[some].crash()
+		if vacuums && w.primary() != nil {
+			w.vacuum()
+		}
+		return true
+	}
+	if made {
+		w.lose = crash
+		return
+	}
+	w.refuse = func(step Step) string {
+		if crash(step) {
+			return "server closed the connection unexpectedly"
+		}
+		return ""
 	}
 }
 

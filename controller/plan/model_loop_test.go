@@ -159,12 +159,13 @@ func (w *world) carryOut(pl Plan) []StepOutcome {
 	for _, step := range pl.Steps {
 		out := StepOutcome{StepID: step.ID}
 		ready, why := Ready(step, done)
+		if why == "" && w.refuse != nil {
+			out.Err = w.refuse(step)
+		}
 		switch {
 		case why != "":
 			out.Skipped = why
-		case w.refuse != nil && w.refuse(step) != "":
-			out.Err = w.refuse(step)
-		default:
+		case out.Err == "":
 			if w.behind != nil {
 				w.behind(step)
 			}
