@@ -213,6 +213,16 @@ endangered(MirrorCall *call)
 	return true;
 }
 
+/* From 19 on it may have been turned off just before this slot was there to be invalidated. */
+static bool
+decoding_is_on(MirrorCall *call)
+{
+	if (compat_logical_allowed())
+		return true;
+	outcome_is(call->out, "retry", "Logical decoding was turned off here in this moment.");
+	return false;
+}
+
 void
 mirror_make(MirrorCall *call, const char *code)
 {
@@ -225,7 +235,7 @@ mirror_make(MirrorCall *call, const char *code)
 		return;
 	hand_create(NameStr(c->name), true);
 	reserve(c);
-	if (standby_has_replayed(call) && wal_is_there(call) && prove(call, &proof))
+	if (decoding_is_on(call) && standby_has_replayed(call) && wal_is_there(call) && prove(call, &proof))
 	{
 		init_marker(call, &marker);
 		set_proof(&marker, &proof);
