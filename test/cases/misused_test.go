@@ -1,0 +1,48 @@
+package cases
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/test/harness"
+)
+
+// From 16 on somebody can consume from a mirror on its standby. Nobody is
+// interrupted; what was confirmed there and not on the primary has moved the mirror
+// beyond its slot, and it is not SAFE any more, until it is dropped and made again.
+func TestConsumerOnAStandby(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Major: max(harness.Major(t), 17), Settings: harness.Still()})
+	s.Exec(s.A, "INSERT INTO t VALUES (1)")
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	consumer := program(s, s.B, "pg_recvlogical", "--dbname=postgres", "--slot=cdc", "--start", "--file=/dev/null", "--status-interval=1", "--fsync-interval=1")
+	s.Wait("the consumer to stream", func() (bool, string) { return activePID(s, s.B, "cdc") != "", "it does not" })
+	pid := activePID(s, s.B, "cdc")
+	if used := s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonInUse); !strings.Contains(used.Message, "process "+pid+" on b") {
+		t.Errorf("it is said: %q", used.Message)
+	}
+	s.Wait("the consumer to confirm the row", func() (bool, string) {
+		at := s.Slot(s.B, "cdc").Confirmed
+		return at > s.Slot(s.A, "cdc").Confirmed, "it has confirmed " + at.String()
+	})
+	s.Cycles(3)
+	if now := activePID(s, s.B, "cdc"); now != pid {
+		t.Errorf("process %s was using the mirror, now it is %q", pid, now)
+	}
+	s.OK(consumer.Process.Kill())
+	ahead := s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonMirrorAhead)
+	stands := s.Slot(s.B, "cdc")
+	if !strings.Contains(ahead.Message, stands.Confirmed.String()) || !strings.Contains(ahead.Hint, "drop it") {
+		t.Errorf("it is said: %q, hint %q", ahead.Message, ahead.Hint)
+	}
+	s.Cycles(3)
+	if now := s.Slot(s.B, "cdc"); now != stands {
+		t.Errorf("the mirror went from %v to %v", stands, now)
+	}
+	s.Exec(s.B, "SELECT pg_drop_replication_slot('cdc')")
+	s.Safe([]string{"cdc"})
+	want := s.Peek(s.A, "cdc")
+	s.FailOver(s.B)
+	s.Same(s.Get(s.B, "cdc"), want)
+}
