@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
+	"github.com/slotkeeper/slotkeeper/test/harness"
 )
 
 // victim is a session that calls one function after the other until it dies.
@@ -67,6 +68,7 @@ func TestKills(t *testing.T) {
 	g := newStage(t, 4*time.Minute+time.Duration(n)*20*time.Second, nil)
 	r := source(seed(t), 1)
 	ways := []string{"its backend", "all of it", "its backend", "it at once", "another's work"}
+	aims := []string{"apply", "hold", "drop"}
 	hits := map[string]int{}
 	for round := range n {
 		node := g.standby
@@ -76,6 +78,10 @@ func TestKills(t *testing.T) {
 		g.turn(r)
 		w := g.work(node, r)
 		time.Sleep(time.Duration(r.IntN(60_000)) * time.Microsecond) // some moment
+		if node == g.standby {
+			g.isIn(w, aims[round%len(aims)]) // most of the time goes by in apply
+			time.Sleep(time.Duration(r.IntN(2)*r.IntN(3_000)) * time.Microsecond)
+		}
 		in := w.last.Load().(string)
 		g.kills(node, w)[ways[r.IntN(len(ways))]]()
 		<-w.done
@@ -87,6 +93,22 @@ func TestKills(t *testing.T) {
 	g.controller(1, "me").all(g.standby, "made", "moved", "unchanged", "replaced")
 	g.whole(g.standby, "in the end")
 	g.promoted(g.standby)
+}
+
+// isIn waits until a session is in a call of this function.
+func (g *stage) isIn(w *victim, function string) {
+	g.T.Helper()
+	deadline := time.Now().Add(harness.Patience)
+	for w.last.Load() != function {
+		select {
+		case <-w.done:
+			g.T.Fatalf("the session that was to be killed in %s has ended in %s by itself", function, w.last.Load())
+		case <-time.After(20 * time.Microsecond):
+		}
+		if time.Now().After(deadline) {
+			g.T.Fatalf("the session that is to be killed is in %s for long, never in %s", w.last.Load(), function)
+		}
+	}
 }
 
 // turn moves a slot of the primary on, so that there is something to apply.
