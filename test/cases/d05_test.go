@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -13,7 +14,16 @@ import (
 // whether the standby streams through it again or not; the hold does.
 func TestD05PhysicalSlotInvalidated(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Lasts: 8 * time.Minute, OnB: withFeedback(), Settings: settings(harness.Still(), harness.SmallWAL(), map[string]string{
+	for name, standby := range map[string]lab.StandbyOptions{"feedback on": withFeedback(), "feedback off": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			physicalSlotInvalidated(t, standby)
+		})
+	}
+}
+
+func physicalSlotInvalidated(t *testing.T, standby lab.StandbyOptions) {
+	s := harness.New(t, harness.Options{Lasts: 8 * time.Minute, OnB: standby, Settings: settings(harness.Still(), harness.SmallWAL(), map[string]string{
 		"archive_mode":    "on",
 		"archive_command": "mkdir -p ../archive && cp %p ../archive/%f.new && mv ../archive/%f.new ../archive/%f",
 		"restore_command": "cp ../archive/%f %p",
