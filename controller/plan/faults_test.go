@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -13,6 +14,7 @@ import (
 type faults struct {
 	w      *world
 	before map[string]map[string]cluster.Slot // per server, before the cycle
+	starts map[string]time.Time               // of the servers then
 	absent map[string]int                     // per slot: successive reads of one primary, timeline and epoch without it
 	reads  struct {
 		primary  string
@@ -45,8 +47,9 @@ func (f *faults) cycle(t *rapid.T) {
 }
 
 func (f *faults) remember() {
-	f.before = map[string]map[string]cluster.Slot{}
+	f.before, f.starts = map[string]map[string]cluster.Slot{}, map[string]time.Time{}
 	for name, s := range f.w.servers {
+		f.starts[name] = s.node.Started
 		f.before[name] = map[string]cluster.Slot{}
 		for _, slot := range s.read().Slots {
 			f.before[name][slot.Name] = slot
