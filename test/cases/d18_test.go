@@ -53,6 +53,9 @@ func TestD18MirrorsPastAnUnseenPrimary(t *testing.T) {
 			if s.Has(s.A, "cdc") {
 				t.Error("it was made again")
 			}
+			if n := told(s, plan.CondSlotMissing); n != 1 {
+				t.Errorf("that it is missing was said %d times", n)
+			}
 		})
 	}
 }
@@ -69,6 +72,9 @@ func TestD18OwnOldSlots(t *testing.T) {
 	}
 	s.Behind(s.B)
 	s.Cycles(3)
+	if n := told(s, plan.CondProtectionGap); n != 1 {
+		t.Errorf("that was said %d times", n)
+	}
 	doc, _ := s.Status()
 	for _, slot := range doc.Slots {
 		if len(slot.Standbys) != 0 {
