@@ -26,9 +26,17 @@ func (w *world) passes(t *testing.T, x cluster.XID) {
 	}
 }
 
+// takesTheHoldBack has a standby's feedback bring an old catalog_xmin with it, which a
+// newborn slot inherits, and for that slot's sake the hold.
+func (w *world) takesTheHoldBack(x cluster.XID) {
+	w.primary().slots["feedback"] = &cluster.Slot{Name: "feedback", Kind: cluster.Physical,
+		CatalogXmin: cluster.Some(x), EffectiveCatalogXmin: cluster.Some(x), Saved: true, WALok: true}
+	w.createSlot("late")
+	w.turns(3)
+}
+
 // The ledger is lost while a member's key is missing, so that nobody knows of its
-// mirrors when the holds rise. When it is back, a slot has taken the hold back: a
-// standby's feedback brings an old catalog_xmin with it, which a newborn slot inherits.
+// mirrors when the holds rise. When it is back, a slot has taken the hold back.
 func TestAMemberThatWasAwayWhenTheLedgerWasLostProvesNothing(t *testing.T) {
 	w := settled(t)
 	c, x := w.servers["c"], app(w, "c").CatalogXmin.V
@@ -37,10 +45,7 @@ func TestAMemberThatWasAwayWhenTheLedgerWasLostProvesNothing(t *testing.T) {
 	w.turn()
 	w.mustBe(t, "app", "b", Safe, "") // what is there is believed
 	w.passes(t, x)
-	w.primary().slots["feedback"] = &cluster.Slot{Name: "feedback", Kind: cluster.Physical,
-		CatalogXmin: cluster.Some(x), EffectiveCatalogXmin: cluster.Some(x), Saved: true, WALok: true}
-	w.createSlot("late")
-	w.turns(3)
+	w.takesTheHoldBack(x)
 	if !w.hold("a").CatalogXmin.V.NotAfter(x) {
 		t.Fatalf("the scene is not set: the hold is at %s, the mirror needs %s", w.hold("a").CatalogXmin.V, x)
 	}
@@ -51,12 +56,7 @@ func TestAMemberThatWasAwayWhenTheLedgerWasLostProvesNothing(t *testing.T) {
 	}
 	w.mustBe(t, "app", "c", Unsafe, ReasonProtectionGap)
 	w.mustBe(t, "app", "b", Safe, "")
-	w.replayAll()
-	w.turns(3)
-	w.mustBe(t, "app", "c", Safe, "")
-	if why := w.decoder("c", "app"); why != "" {
-		t.Error(why)
-	}
+	w.mustBeMadeAnew(t, "c")
 }
 
 // All of slotkeeper was removed while a member's key was missing, and set up anew with
@@ -79,10 +79,7 @@ func TestAMemberWithMirrorsOfAnEarlierInstallationProvesNothing(t *testing.T) {
 	w.turns(2)
 	w.mustBe(t, "app", "b", Safe, "")
 	w.passes(t, x)
-	w.primary().slots["feedback"] = &cluster.Slot{Name: "feedback", Kind: cluster.Physical,
-		CatalogXmin: cluster.Some(x), EffectiveCatalogXmin: cluster.Some(x), Saved: true, WALok: true}
-	w.createSlot("late")
-	w.turns(3)
+	w.takesTheHoldBack(x)
 	c.node.Fence = cluster.None[cluster.Fence]()
 	if g := c.slots["app"].Marker.Generation; g != w.memory.Generation || !w.hold("a").CatalogXmin.V.NotAfter(x) {
 		t.Fatalf("the scene is not set: the mirror is of generation %d, today is %d, the hold is at %s", g, w.memory.Generation, w.hold("a").CatalogXmin.V)
@@ -91,12 +88,7 @@ func TestAMemberWithMirrorsOfAnEarlierInstallationProvesNothing(t *testing.T) {
 	w.turn()
 	w.mustBe(t, "app", "c", Unsafe, ReasonProtectionGap)
 	w.mustBe(t, "app", "b", Safe, "")
-	w.replayAll()
-	w.turns(3)
-	w.mustBe(t, "app", "c", Safe, "")
-	if why := w.decoder("c", "app"); why != "" {
-		t.Error(why)
-	}
+	w.mustBeMadeAnew(t, "c")
 }
 
 // The hold goes before it was brought into the generation that the new ledger began

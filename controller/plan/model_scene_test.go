@@ -32,6 +32,17 @@ func (w *world) mustBe(t *testing.T, slot, standby string, state State, reason R
 	}
 }
 
+// mustBeMadeAnew wants the mirror of app to be well once the node has replayed all.
+func (w *world) mustBeMadeAnew(t *testing.T, node string) {
+	t.Helper()
+	w.replayAll()
+	w.turns(3)
+	w.mustBe(t, "app", node, Safe, "")
+	if why := w.decoder(node, "app"); why != "" {
+		t.Error(why)
+	}
+}
+
 func describe(pl Plan) string {
 	var b strings.Builder
 	for _, s := range pl.Steps {

@@ -33,12 +33,7 @@ func TestMirrorsThatAPromotedNodesOldSessionsEndanger(t *testing.T) {
 	if v := w.verdict("app", "c"); !strings.Contains(v.Message, "sessions on b are older than its hold") {
 		t.Error(v.Message)
 	}
-	w.replayAll()
-	w.turns(2)
-	w.mustBe(t, "app", "c", Safe, "")
-	if why := w.decoder("c", "app"); why != "" {
-		t.Error(why)
-	}
+	w.mustBeMadeAnew(t, "c")
 }
 
 // A member that is away then comes back with that mirror.

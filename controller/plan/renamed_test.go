@@ -32,12 +32,7 @@ func TestMirrorsOfAMemberWithAnotherNameProveNothing(t *testing.T) {
 		w.turn()
 		w.mustBe(t, "app", "d", Unsafe, ReasonProtectionGap)
 		w.mustBe(t, "app", "b", Safe, "")
-		w.replayAll()
-		w.turns(3)
-		w.mustBe(t, "app", "d", Safe, "")
-		if why := w.decoder("d", "app"); why != "" {
-			t.Error(why)
-		}
+		w.mustBeMadeAnew(t, "d")
 	}
 }
 
