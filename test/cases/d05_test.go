@@ -2,9 +2,7 @@ package cases
 
 import (
 	"testing"
-	"time"
 
-	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -14,20 +12,24 @@ import (
 // whether the standby streams through it again or not; the hold does.
 func TestD05PhysicalSlotInvalidated(t *testing.T) {
 	t.Parallel()
-	for name, standby := range map[string]lab.StandbyOptions{"feedback on": withFeedback(), "feedback off": {}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			physicalSlotInvalidated(t, standby)
-		})
-	}
+	each(t, map[string]harness.Options{"feedback on": {OnB: withFeedback()}, "feedback off": {}}, physicalSlotInvalidated)
 }
 
-func physicalSlotInvalidated(t *testing.T, standby lab.StandbyOptions) {
-	s := harness.New(t, harness.Options{Lasts: 8 * time.Minute, OnB: standby, Settings: settings(harness.Still(), harness.SmallWAL(), map[string]string{
+// D05 on standbys that get their WAL late or from another standby. Of a chain the
+// middle is cut off: its physical slot is the only one on the primary, through
+// which all feedback comes.
+func TestD05OnDelayedAndCascadingStandbys(t *testing.T) {
+	t.Parallel()
+	each(t, chains, physicalSlotInvalidated)
+}
+
+func physicalSlotInvalidated(t *testing.T, o harness.Options) {
+	o.Settings = settings(harness.Still(), harness.SmallWAL(), map[string]string{
 		"archive_mode":    "on",
 		"archive_command": "mkdir -p ../archive && cp %p ../archive/%f.new && mv ../archive/%f.new ../archive/%f",
 		"restore_command": "cp ../archive/%f %p",
-	})})
+	})
+	s := harness.New(t, o)
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.OK(s.A.Set(s.Ctx, map[string]string{"max_slot_wal_keep_size": "32MB"})) // the standby keeps its mirrors
 	s.Still(s.A)                                                              // nothing is written after the last segment that the archive gets
@@ -49,8 +51,9 @@ func physicalSlotInvalidated(t *testing.T, standby lab.StandbyOptions) {
 	s.FreezeDaemon()
 	want := s.Outdate(s.A, "cdc")
 	s.OK(s.B.Follow(s.Ctx, s.A))
-	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
-	s.FailOver(s.B)
-	got := s.Get(s.B, "cdc")
+	last := last(s)
+	s.OK(last.WaitCatchup(s.Ctx, s.A))
+	s.FailOver(last)
+	got := s.Get(last, "cdc")
 	s.Same(got[max(0, len(got)-len(want)):], want) // the mirror has waited where it was
 }

@@ -18,7 +18,21 @@ import (
 // forgets what was only in its memory, takes no row.
 func TestD22DiskFullOnceForTheHold(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Settings: harness.Still(), Lasts: 8 * time.Minute})
+	diskFullOnceForTheHold(t, harness.Options{Lasts: 8 * time.Minute})
+}
+
+// D22 on standbys that get their WAL late or from another standby. Feedback has
+// passed what the new slot begins with, and never takes it back: it is on in one
+// scene of each test only.
+func TestD22HoldOnDelayedAndCascadingStandbys(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]harness.Options{"delayed": delayed, "cascading, with feedback": cascadingWithFeedback}, diskFullOnceForTheHold)
+}
+
+func diskFullOnceForTheHold(t *testing.T, o harness.Options) {
+	o.Settings = harness.Still()
+	s := harness.New(t, o)
+	last := last(s)
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	// What lagging pins is held for nobody, and a new slot begins with it.
 	s.Logical(s.A, "lagging", "cdc")
@@ -31,11 +45,18 @@ func TestD22DiskFullOnceForTheHold(t *testing.T) {
 		t.Fatalf("the scene is not set: the hold pins from %s, lagging from %s", s.Pins(s.A, cluster.HoldName), s.Pins(s.A, "lagging"))
 	}
 
+	if o.OnB.Feedback {
+		s.Wait("feedback to pass lagging", func() (bool, string) {
+			at := s.Pins(s.A, s.B.SlotName())
+			return s.Pins(s.A, "lagging").Precedes(at), "it pins from " + at.String()
+		})
+	}
+
 	disk.FullFor(cluster.HoldName + "/state.tmp")
 	s.Logical(s.A, "fresh")
-	s.Verdict("fresh", s.B, plan.Unsafe, plan.ReasonHoldNotSaved)
+	s.Verdict("fresh", last, plan.Unsafe, plan.ReasonHoldNotSaved)
 	s.Cycles(3)
-	if s.Has(s.B, "fresh") {
+	if s.Has(last, "fresh") {
 		t.Error("there is a mirror for which nothing is held")
 	}
 	s.FreezeDaemon()
@@ -61,48 +82,59 @@ func TestD22DiskFullOnceForTheHold(t *testing.T) {
 	s.CrashBackend(s.A)
 	s.OK(s.B.WaitStreaming(s.Ctx))
 	s.VacuumCatalogs(s.A)
-	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
-	s.FailOver(s.B)
-	s.Same(s.Get(s.B, "fresh"), want)
+	s.OK(last.WaitCatchup(s.Ctx, s.A))
+	s.FailOver(last)
+	s.Same(s.Get(last, "fresh"), want)
 }
 
 // D22 on a standby: the mirror whose save failed stays where its file is, and moves
 // on as soon as there is room.
 func TestD22DiskFullOnceForAMirror(t *testing.T) {
 	t.Parallel()
-	s := harness.New(t, harness.Options{Settings: harness.Still()})
-	disk := s.FaultyDisk(s.B)
+	diskFullOnceForAMirror(t, harness.Options{})
+}
+
+func TestD22MirrorOnDelayedAndCascadingStandbys(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]harness.Options{"delayed, with feedback": delayedWithFeedback, "cascading": cascading}, diskFullOnceForAMirror)
+}
+
+func diskFullOnceForAMirror(t *testing.T, o harness.Options) {
+	o.Settings = harness.Still()
+	s := harness.New(t, o)
+	last := last(s)
+	disk := s.FaultyDisk(last)
 	s.Exec(s.A, "CREATE TABLE t (id int)")
 	s.Logical(s.A, "cdc")
 	s.Run()
 	s.Safe([]string{"cdc"})
-	before := s.Slot(s.B, "cdc")
+	before := s.Slot(last, "cdc")
 
 	disk.FullFor("cdc/state.tmp")
 	s.Reshape(s.A)
 	s.Pass(s.A, "cdc")
-	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
-	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonHoldNotSaved)
+	s.OK(last.WaitCatchup(s.Ctx, s.A))
+	s.Verdict("cdc", last, plan.Unsafe, plan.ReasonHoldNotSaved)
 	s.FreezeDaemon()
 	disk.FullFor("")
-	blocked(s, s.B, "cdc")
-	if now := s.Slot(s.B, "cdc"); now.Position != before.Position {
+	blocked(s, last, "cdc")
+	if now := s.Slot(last, "cdc"); now.Position != before.Position {
 		t.Errorf("the mirror went from %v to %v, which its file does not say", before.Position, now.Position)
 	}
 	s.ThawDaemon()
 	s.Safe([]string{"cdc"})
-	if now := s.Slot(s.B, "cdc"); now.Incarnation != before.Incarnation || now.Restart <= before.Restart {
+	if now := s.Slot(last, "cdc"); now.Incarnation != before.Incarnation || now.Restart <= before.Restart {
 		t.Errorf("the mirror was %v and is %v: it has not moved on", before, now)
 	}
-	if !saved(s, s.B, "cdc") {
+	if !saved(s, last, "cdc") {
 		t.Error("memory and file differ")
 	}
 	s.StopDaemon()
 	s.Exec(s.A, "INSERT INTO t SELECT 'c' || i FROM generate_series(1, 10) i")
 	want := s.Peek(s.A, "cdc")
-	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
-	s.FailOver(s.B)
-	s.Same(s.Get(s.B, "cdc"), want)
+	s.OK(last.WaitCatchup(s.Ctx, s.A))
+	s.FailOver(last)
+	s.Same(s.Get(last, "cdc"), want)
 }
 
 // blocked sees to it that a failed save has left state.tmp, which 13.16 leaves and
@@ -114,8 +146,8 @@ func blocked(s *harness.Scene, n *lab.Node, slot string) {
 	complaint := "could not create file \"pg_replslot/" + slot + "/state.tmp\": File exists"
 	s.Wait("a checkpoint that only logs", func() (bool, string) {
 		s.Exec(s.A, "CHECKPOINT")
-		s.OK(s.B.WaitCatchup(s.Ctx, s.A))
-		s.Exec(s.B, "CHECKPOINT")
+		s.OK(last(s).WaitCatchup(s.Ctx, s.A))
+		s.Exec(last(s), "CHECKPOINT")
 		return strings.Contains(n.LogTail(1<<20), complaint), "it has not"
 	})
 }
