@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -90,10 +91,16 @@ func newbornWitness(t *testing.T, o harness.Options, plugin string, judge func(*
 	s.Exec(upstream, fmt.Sprintf("SELECT pg_drop_replication_slot('%s')", last.SlotName()))
 	change(s)
 	s.Condition(plan.CondHoldAge)
-	s.Wait("the hold to be raised", func() (bool, string) {
-		at := s.Pins(s.A, "slotkeeper_hold")
-		return at > old.CatalogXmin, fmt.Sprintf("it pins from %d", at)
-	})
+	pins := []string{cluster.HoldName}
+	if o.Cascade {
+		pins = append(pins, s.B.SlotName()) // by feedback, which follows
+	}
+	for _, slot := range pins {
+		s.Wait(slot+" to let go", func() (bool, string) {
+			at := s.Pins(s.A, slot)
+			return !at.Precedes(s.Pins(s.A, "cdc")), fmt.Sprintf("it pins from %d", at)
+		})
+	}
 	s.VacuumCatalogs(s.A)
 
 	s.Exec(upstream, fmt.Sprintf("SELECT pg_create_physical_replication_slot('%s', true)", last.SlotName()))
