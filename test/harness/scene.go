@@ -328,7 +328,9 @@ func (s *Scene) signalDaemon(sig syscall.Signal) {
 func (s *Scene) explain() {
 	if s.Daemon != nil {
 		s.T.Logf("controller:\n%s", s.Daemon.LogTail(40))
-		if doc, ok := s.Status(); ok {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // the test's own is over
+		defer cancel()
+		if doc, err := s.Daemon.Status(ctx); err == nil {
 			for _, row := range doc.Slots {
 				for _, p := range row.Standbys {
 					s.T.Logf("status: %s on %s: %s %s: %s", row.Name, p.Node, p.Verdict, p.Reason, p.Message)

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
@@ -35,14 +36,14 @@ func (s *Scene) Slot(n *lab.Node, name string) Slot {
 }
 
 // Mirrored waits until a slot is SAFE on a standby at exactly the position
-// that it has on the primary now, and gives the mirror.
+// that it has on the primary, now or later, and gives the mirror.
 func (s *Scene) Mirrored(name string, on *lab.Node) Slot {
 	s.T.Helper()
-	want := s.Slot(s.A, name).Position
 	s.Wait("the mirror of "+name+" on "+on.Name()+" to be where the slot is", func() (bool, string) {
+		want := s.Slot(s.A, name).Position
 		s.Safe([]string{name}, on)
 		at := s.Slot(on, name).Position
-		return at == want, "it is at " + at.Restart.String() + ", " + at.Confirmed.String()
+		return at == want, fmt.Sprintf("it is at %+v, the slot at %+v", at, want)
 	})
 	return s.Slot(on, name)
 }
