@@ -11,6 +11,11 @@ want=$(q a "SELECT data FROM pg_logical_slot_peek_changes('cdc', NULL, NULL)")
 caught_up b a
 remember_or_end
 
+# the sessions of the calls before are older than the hold that they made, until they are gone
+calls_gone() {
+	until [ "$(q b "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'psql' AND pid <> pg_backend_pid()")" = 0 ]; do :; done
+}
+
 # starting_at NODE: the process of a session there that is not through its start yet
 starting_at() {
 	local parent title
@@ -44,6 +49,7 @@ like "nor beside the second" "$said" 'old_session.*\(second\)'
 like "nor beside one that is still starting" "$said" "old_session.*: .*$starting"
 wait "$late"
 leave first
+calls_gone
 like "one began before the hold pinned anything" "$(apply_row b "$c")" 'old_session.*: [0-9]+ \(second\)\.'
 
 # A mirror that could be made beside the second, for no row had died since, says
@@ -53,6 +59,7 @@ caught_up b a
 is "a slot of which nothing has died" "$(apply b "$(changes a late)")" "late|made"
 q b "SELECT pg_drop_replication_slot('slotkeeper_hold')" >/dev/null
 is "the standby's hold, anew" "$(hold b 1 "$(wants a cdc)")" "cdc|held"
+calls_gone
 like "its making forgets no session" "$(apply_row b "$c")" 'old_session.*: [0-9]+ \(second\)\.'
 is "the other mirror goes" "$(q b "SELECT code FROM slotkeeper.drop($(fence), '{late}')")" "dropped"
 
@@ -70,7 +77,9 @@ is "and is gone again" "$(q b "SELECT code FROM slotkeeper.drop($(fence), '{cdc}
 session third
 is "still not, for one is left" "$(q b "$all_held")" ""
 leave second
+calls_gone
 is "it pins for all that are left" "$(q b "$all_held")" "t"
+calls_gone
 is "without it" "$(apply b "$c")" "cdc|made"
 caught_up b a
 stop a immediate
