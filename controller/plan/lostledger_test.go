@@ -49,14 +49,7 @@ func TestAMemberThatWasAwayWhenTheLedgerWasLostProvesNothing(t *testing.T) {
 	if !w.hold("a").CatalogXmin.V.NotAfter(x) {
 		t.Fatalf("the scene is not set: the hold is at %s, the mirror needs %s", w.hold("a").CatalogXmin.V, x)
 	}
-	w.servers["c"] = c
-	w.turn()
-	if why := w.decoder("c", "app"); why == "" {
-		t.Fatal("the scene is not set: a decoder could go on")
-	}
-	w.mustBe(t, "app", "c", Unsafe, ReasonProtectionGap)
-	w.mustBe(t, "app", "b", Safe, "")
-	w.mustBeMadeAnew(t, "c")
+	w.comesBackWithNothingProven(t, "c", c)
 }
 
 // All of slotkeeper was removed while a member's key was missing, and set up anew with
@@ -84,11 +77,7 @@ func TestAMemberWithMirrorsOfAnEarlierInstallationProvesNothing(t *testing.T) {
 	if g := c.slots["app"].Marker.Generation; g != w.memory.Generation || !w.hold("a").CatalogXmin.V.NotAfter(x) {
 		t.Fatalf("the scene is not set: the mirror is of generation %d, today is %d, the hold is at %s", g, w.memory.Generation, w.hold("a").CatalogXmin.V)
 	}
-	w.servers["c"] = c
-	w.turn()
-	w.mustBe(t, "app", "c", Unsafe, ReasonProtectionGap)
-	w.mustBe(t, "app", "b", Safe, "")
-	w.mustBeMadeAnew(t, "c")
+	w.comesBackWithNothingProven(t, "c", c)
 }
 
 // The hold goes before it was brought into the generation that the new ledger began

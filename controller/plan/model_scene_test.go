@@ -43,6 +43,20 @@ func (w *world) mustBeMadeAnew(t *testing.T, node string) {
 	}
 }
 
+// comesBackWithNothingProven has a server be a member again, with a mirror of app that
+// looks well and from which no decoder could go on: it is seen through, and b's stays.
+func (w *world) comesBackWithNothingProven(t *testing.T, name string, s *server) {
+	t.Helper()
+	w.servers[name], s.up = s, true
+	if w.decoder(name, "app") == "" {
+		t.Fatal("the scene is not set: a decoder could go on")
+	}
+	w.turn()
+	w.mustBe(t, "app", name, Unsafe, ReasonProtectionGap)
+	w.mustBe(t, "app", "b", Safe, "")
+	w.mustBeMadeAnew(t, name)
+}
+
 func describe(pl Plan) string {
 	var b strings.Builder
 	for _, s := range pl.Steps {

@@ -24,9 +24,6 @@ func (c *cycle) outlived() []string {
 	if since.OK && since.V.Equal(c.m.Standbys[c.lead.primary].HeldForAll) {
 		return nil // none lived any more, and none comes back
 	}
-	if c.fresh {
-		c.m.Generation++ // a member that nobody knows yet begins with it: see noteMembers
-	}
 	for _, name := range c.members() {
 		if c.inDanger(name, *held.Marker) {
 			c.endangered = append(c.endangered, name)

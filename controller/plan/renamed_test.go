@@ -27,12 +27,7 @@ func TestMirrorsOfAMemberWithAnotherNameProveNothing(t *testing.T) {
 		if !remembers {
 			w.newLeader()
 		}
-		w.servers["d"] = c
-		c.up = true
-		w.turn()
-		w.mustBe(t, "app", "d", Unsafe, ReasonProtectionGap)
-		w.mustBe(t, "app", "b", Safe, "")
-		w.mustBeMadeAnew(t, "d")
+		w.comesBackWithNothingProven(t, "d", c)
 	}
 }
 

@@ -26,11 +26,12 @@ func (s *Scene) Generation(n *lab.Node, slot string) int {
 	return generation
 }
 
-// Pins is the catalog_xmin of a slot, 0 for none.
+// Pins is the catalog_xmin of a slot as it is in effect, 0 for none: one that is
+// raised shows the new one while it is being saved, and VACUUM still goes by the old.
 func (s *Scene) Pins(n *lab.Node, slot string) cluster.XID {
 	s.T.Helper()
 	var xmin uint32
-	s.OK(n.QueryRow(s.Ctx, "SELECT coalesce(max(catalog_xmin::text::bigint), 0) FROM pg_replication_slots WHERE slot_name = $1", slot).Scan(&xmin))
+	s.OK(n.QueryRow(s.Ctx, "SELECT coalesce(max(effective_catalog_xmin::text::bigint), 0) FROM slotkeeper.slots() WHERE name = $1", slot).Scan(&xmin))
 	return cluster.XID(xmin)
 }
 
