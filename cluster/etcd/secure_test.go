@@ -197,7 +197,7 @@ func TestUsersAndPasswords(t *testing.T) {
 
 func TestAnEtcdThatIsNotThereIsNamed(t *testing.T) {
 	t.Parallel()
-	nobody := freePort()
+	nobody := nobody(t)
 	o := options(t, "http://"+nobody)
 	o.DialTimeout = 300 * time.Millisecond
 	wantsRefusal(t, o, ErrUnreachable, nobody, "connection refused")
@@ -226,7 +226,7 @@ func TestAnEtcdThatIsNotThereIsNamed(t *testing.T) {
 
 func TestOpenEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	o := options(t, "http://"+freePort())
+	o := options(t, "http://"+nobody(t))
 	o.DialTimeout = time.Hour
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("hunter2"), 0o600); err != nil {

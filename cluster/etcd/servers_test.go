@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,11 +218,12 @@ func newLink(t *testing.T, url string) *lab.Link {
 	return l
 }
 
-func freePort() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// nobody is an address on which nothing listens, nor will while the tests run.
+func nobody(t *testing.T) string {
+	t.Helper()
+	port, err := lab.FreePort()
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
 // faulty expects a read to fail for a reason, with words in the sentence and
@@ -135,7 +136,7 @@ func TestNoSuchDatabase(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
-	port, err := freePort()
+	port, err := lab.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestNobodyListens(t *testing.T) {
 
 // sslmode=prefer tries with TLS and without: the same refusal is told once.
 func TestARefusalIsToldOnce(t *testing.T) {
-	port, err := freePort()
+	port, err := lab.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -19,10 +18,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 )
 
 // server is one PostgreSQL server for all tests of this package. cluster/lab
-// is not for packages below it.
+// is not for packages below it: only the port is that no other test takes.
 type server struct {
 	dir  string
 	port int
@@ -91,7 +91,7 @@ func startServer() (s *server, err error) {
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(hba), 0o644); err != nil {
 		return nil, err
 	}
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = lab.FreePort(); err != nil {
 		return nil, err
 	}
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(s.port), "-k", s.dir,
@@ -252,15 +252,6 @@ func session(t *testing.T, conninfo string, o Options) *Session {
 
 // superuser is the options of a session that lacks nothing.
 var superuser = Options{User: "postgres", DBName: "postgres", ConnectTimeout: 20 * time.Second, QueryTimeout: 20 * time.Second}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
 
 // until polls a condition, half a minute at most.
 func until(done func() (bool, error)) error {
