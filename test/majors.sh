@@ -84,6 +84,20 @@ passed() {
     esac
 }
 
+# failures LOG: the last lines of each test that failed, which come before it says so
+# and between those of others; of a suite without such tests, or a crash, the end
+failures() {
+    awk '
+        /^=== (RUN|CONT|NAME) / { test = $3; next }
+        /^ *--- FAIL: /         { print; if ($3 in said) print said[$3]; found = 1; next }
+        /^ *--- /               { delete said[$3]; next }
+        /^panic: |^fatal error: /{ crash = 1 }
+        crash                   { if (++lines <= 60) print; next }
+                                { if (length(said[test]) > 6000) said[test] = substr(said[test], 3000)
+                                  said[test] = said[test] $0 "\n" }
+        END                     { exit !(found || crash) }' "$1" || tail -n 40 "$1"
+}
+
 # step MAJOR NAME: runs a suite and says what came of it
 step() {
     local major=$1 name=$2 version=${versions[$1]} result=ok log times
@@ -94,7 +108,7 @@ step() {
     if [ "$result" = FAILED ]; then
         failed=1
         cells[$major:$name]="**failed** @$commit"
-        grep -A 30 -E '^ *--- FAIL|^panic:' "$log" | head -n 200 || tail -n 40 "$log"
+        failures "$log"
     fi
     # shellcheck disable=SC2086 # three numbers
     printf '%-6s %-8s %-6s %6.0f s, %6.0f s of CPU\n' "$version" "$name" "$result" $(awk '{print $1, $2 + $3}' <<<"$times")
