@@ -232,6 +232,8 @@ extern bool guarded(GuardedWork work, void *arg, Failure *failure);
  */
 extern void failure_rethrow_if_cancel(const Failure *failure);
 
+/* --- hand.c: the acquired slot ---------------------------------------------- */
+
 /* Which slot this backend has in its hands, so that every way out lets it go. */
 extern void hand_acquire(const char *name);
 extern void hand_create(const char *name, bool logical);
@@ -244,9 +246,6 @@ extern void hand_let_go(void);
 
 /* Drops the slot in hand for good. */
 extern void hand_drop(void);
-
-/* Recomputes what all slots need together: with no lock held. */
-extern void slots_recompute(void);
 
 /* --- dblock.c ------------------------------------------------------------- */
 

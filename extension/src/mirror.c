@@ -278,7 +278,11 @@ save_move(MirrorCall *call)
 	}
 	PG_END_TRY();
 	if (saved)
-		slots_recompute();
+	{
+		/* takes locks of its own: with none held */
+		ReplicationSlotsComputeRequiredXmin(false);
+		ReplicationSlotsComputeRequiredLSN();
+	}
 	else
 		save_failed(call, why);
 	return saved;
