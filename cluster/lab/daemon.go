@@ -2,22 +2,18 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/slotkeeper/slotkeeper/controller/plan"
-	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
 // stopWithin is how long a daemon may take to end after SIGTERM: its contract.
@@ -139,33 +135,33 @@ func (d *Daemon) LogTail(lines int) string {
 func (d *Daemon) Exited() <-chan struct{} { return d.process.exited }
 
 // Status asks the daemon.
-func (d *Daemon) Status(ctx context.Context) (status.Status, error) {
-	var document status.Status
+func (d *Daemon) Status(ctx context.Context) (Document, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, http.NoBody)
 	if err != nil {
-		return document, fmt.Errorf("asking the controller: %w", err)
+		return Document{}, fmt.Errorf("asking the controller: %w", err)
 	}
 	response, err := d.client.Do(request)
 	if err != nil {
-		return document, fmt.Errorf("asking the controller: %w", err)
+		return Document{}, fmt.Errorf("asking the controller: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was read whole, or the document is bad
+	defer func() { _ = response.Body.Close() }() // it was read whole, or is of no use
 	if response.StatusCode != http.StatusOK {
-		return document, fmt.Errorf("asking the controller: %s answers %s", d.url, response.Status)
+		return Document{}, fmt.Errorf("asking the controller: %s answers %s", d.url, response.Status)
 	}
-	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
-		return document, fmt.Errorf("reading the controller's status: %w", err)
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Document{}, fmt.Errorf("reading the controller's status: %w", err)
 	}
-	return document, nil
+	return readDocument(raw)
 }
 
 // WaitSafe waits until an observation begun after now, of a primary and of each
 // of the standbys, shows each slot SAFE on each of them, and gives it; other
 // members may be dead. The error says what was not. seen is shown every document
 // on the way; it may be nil.
-func (d *Daemon) WaitSafe(ctx context.Context, slots, standbys []string, seen func(status.Status)) (status.Status, error) {
+func (d *Daemon) WaitSafe(ctx context.Context, slots, standbys []string, seen func(Document)) (Document, error) {
 	began := time.Now()
-	var last status.Status
+	var last Document
 	missing := "the controller has not answered yet"
 	err := poll(ctx, 10*time.Millisecond, "slots to be SAFE", func() (bool, error) {
 		select {
@@ -185,7 +181,7 @@ func (d *Daemon) WaitSafe(ctx context.Context, slots, standbys []string, seen fu
 		if seen != nil {
 			seen(document)
 		}
-		missing = notSafe(document, slots, standbys)
+		missing = document.notSafe(slots, standbys)
 		return missing == "" && document.ObservedAt.After(began), nil
 	})
 	if err != nil {
@@ -200,47 +196,6 @@ func exitError(err error) error {
 		return errors.New("exit status 0")
 	}
 	return err
-}
-
-// notSafe names the first thing that keeps the pairs from being SAFE, "" for none.
-func notSafe(document status.Status, slots, standbys []string) string {
-	if document.Primary == nil {
-		text := "the controller sees no primary"
-		for _, member := range document.Members {
-			if member.Error != "" {
-				text += fmt.Sprintf("; %s: %s", member.Node, member.Error)
-			}
-		}
-		return text
-	}
-	for _, member := range document.Members {
-		if slices.Contains(standbys, member.Node) && member.Error != "" {
-			return fmt.Sprintf("standby %q did not answer the controller: %s", member.Node, member.Error)
-		}
-	}
-	for _, slot := range slots {
-		for _, standby := range standbys {
-			verdict, why := verdictOf(document, slot, standby)
-			if verdict != plan.Safe {
-				return fmt.Sprintf("slot %q on standby %q is %s (%s)", slot, standby, verdict, why)
-			}
-		}
-	}
-	return ""
-}
-
-func verdictOf(document status.Status, slot, standby string) (plan.State, string) {
-	for _, s := range document.Slots {
-		if s.Name != slot {
-			continue
-		}
-		for _, pair := range s.Standbys {
-			if pair.Node == standby {
-				return pair.Verdict, strings.TrimSpace(string(pair.Reason) + ": " + pair.Message)
-			}
-		}
-	}
-	return "absent", "the controller does not show it"
 }
 
 // Signal sends a signal to the daemon's process, such as SIGSTOP and SIGCONT.

@@ -10,7 +10,6 @@
 // its status from outside, as an operator would.
 //
 // The package runs on Linux: it finds a server's processes in /proc. It may
-// import cluster, controller/status and controller/plan (what it reads from the
-// controller) of this project. Only cmd, test/ and the tests of cluster/etcd
+// import cluster of this project. Only cmd, test/ and the tests of cluster/etcd
 // may import it.
 package lab

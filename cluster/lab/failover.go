@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
-	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
 // round is a scenario in the making.
@@ -28,7 +27,7 @@ type round struct {
 	stream   *Stream
 	refused  bool        // the idle slot is not on the promoted node, and was never called SAFE there
 	idleFrom cluster.LSN // confirmed_flush_lsn that the idle slot was born with
-	last     status.Status
+	last     Document
 	promoted time.Time
 	bounds   map[string]map[int]cluster.LSN
 }
@@ -257,14 +256,14 @@ func (r *round) choose(ctx context.Context) (*Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		safe := notSafe(r.last, []string{BusySlot, IdleSlot}, []string{node.name}) == ""
-		if best == nil || safe && !bestSafe || safe == bestSafe && received > most {
-			best, most, bestSafe = node, received, safe
+		isSafe := r.last.notSafe([]string{BusySlot, IdleSlot}, []string{node.name}) == ""
+		if best == nil || isSafe && !bestSafe || isSafe == bestSafe && received > most {
+			best, most, bestSafe = node, received, isSafe
 		}
 	}
 	if !bestSafe {
 		r.report.Errors = append(r.report.Errors, "no standby was SAFE for every slot when the primary was killed: "+
-			notSafe(r.last, []string{BusySlot, IdleSlot}, []string{best.name}))
+			r.last.notSafe([]string{BusySlot, IdleSlot}, []string{best.name}))
 	}
 	return best, nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
-	"github.com/slotkeeper/slotkeeper/controller/plan"
 )
 
 // resume lets writers and consumer go on with the promoted node. A slot that is
@@ -20,9 +19,9 @@ func (r *round) resume(ctx context.Context) error {
 		position, err := r.position(ctx, slot)
 		if errors.Is(err, pgx.ErrNoRows) {
 			r.report.Mirrored = false
-			verdict, why := verdictOf(r.last, slot, r.primary.name)
+			verdict, why := r.last.verdict(slot, r.primary.name)
 			r.fail("resuming", fmt.Errorf("slot %q is not on the promoted node %q, where it was %s (%s)", slot, r.primary.name, verdict, why))
-			r.refused = r.refused || slot == IdleSlot && verdict != plan.Safe
+			r.refused = r.refused || slot == IdleSlot && verdict != safe
 			continue
 		}
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
-	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
 // The two slots of the scenario: one with a busy consumer, and one that is
@@ -35,8 +34,8 @@ type Scenario struct {
 	// account must find what it does. May be nil.
 	Sabotage func(ctx context.Context, promoted *Node) error
 
-	Progress func(step string)       // told what happens; may be nil
-	OnStatus func(doc status.Status) // shown each status that the controller gave; may be nil
+	Progress func(step string)  // told what happens; may be nil
+	OnStatus func(doc Document) // shown each status that the controller gave; may be nil
 }
 
 // choices are what the seed decides beside the writers' doings.
@@ -78,7 +77,7 @@ func (s Scenario) withDefaults() Scenario {
 		s.Progress = func(string) {}
 	}
 	if s.OnStatus == nil {
-		s.OnStatus = func(status.Status) {}
+		s.OnStatus = func(Document) {}
 	}
 	return s
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/slotkeeper/slotkeeper/controller/plan"
-	"github.com/slotkeeper/slotkeeper/controller/status"
 )
 
 func TestSeedDecides(t *testing.T) {
@@ -42,38 +39,6 @@ func TestReport(t *testing.T) {
 		if !strings.Contains(all, c.says) {
 			t.Errorf("%s: it says %q, want %q", name, all, c.says)
 		}
-	}
-}
-
-func TestNotSafe(t *testing.T) {
-	pair := func(node string, verdict plan.State) status.Standby {
-		return status.Standby{Node: node, Verdict: verdict}
-	}
-	document := status.Status{
-		Primary: &status.Primary{Node: "a"},
-		Members: []status.Member{{Node: "a", Error: "dead"}, {Node: "b"}, {Node: "c"}, {Node: "d", Error: "gone"}},
-		Slots: []status.Slot{{Name: "s", Standbys: []status.Standby{
-			pair("b", plan.Safe), pair("c", plan.Pending), pair("d", plan.Safe),
-		}}},
-	}
-	for name, c := range map[string]struct {
-		slots, standbys []string
-		want            string
-	}{
-		"safe":                {[]string{"s"}, []string{"b"}, ""},
-		"pending":             {[]string{"s"}, []string{"b", "c"}, `slot "s" on standby "c" is PENDING`},
-		"an old verdict":      {[]string{"s"}, []string{"d"}, "did not answer the controller: gone"},
-		"a slot not shown":    {[]string{"s", "t"}, []string{"b"}, `slot "t" on standby "b" is absent`},
-		"a standby not shown": {[]string{"s"}, []string{"e"}, `slot "s" on standby "e" is absent`},
-	} {
-		got := notSafe(document, c.slots, c.standbys)
-		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
-	}
-	document.Primary = nil
-	if notSafe(document, []string{"s"}, []string{"b"}) == "" {
-		t.Error("without a primary all is safe")
 	}
 }
 

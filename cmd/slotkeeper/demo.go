@@ -115,7 +115,7 @@ func (d demo) round(ctx context.Context, screen *screen, seed uint64) (lab.Repor
 	defer cancel()
 	report, err := lab.Failover(bounded, lab.Scenario{
 		Seed: seed, Standbys: d.standbys, Binary: d.binary, BinDir: d.bin, Keep: d.keep,
-		Progress: screen.progress, OnStatus: screen.status,
+		Progress: screen.progress, OnStatus: screen.document,
 	})
 	switch {
 	case ctx.Err() != nil:

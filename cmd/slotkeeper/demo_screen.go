@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/output"
 	"github.com/slotkeeper/slotkeeper/controller/status"
 )
@@ -44,7 +46,14 @@ func (s *screen) progress(line string) {
 	}
 }
 
-// status shows the controller's document.
+// document shows what the controller tells.
+func (s *screen) document(d lab.Document) {
+	var all status.Status
+	if json.Unmarshal(d.Raw, &all) == nil { // else the next one may be whole
+		s.status(all)
+	}
+}
+
 func (s *screen) status(document status.Status) {
 	result, verdicts := statusRows(document)
 	if len(result.Rows) == 0 {

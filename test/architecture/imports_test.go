@@ -72,7 +72,7 @@ var mayImport = []struct {
 	who  string
 	whom []string
 }{
-	{"cluster/lab", []string{"cluster", "controller/status", "controller/plan"}},
+	{"cluster/lab", []string{"cluster"}},
 	{"cluster/postgres", []string{"cluster"}},
 	{"cluster/etcd", []string{"cluster"}},
 	{"cluster/static", []string{"cluster"}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/test/harness"
 )
 
 // leaseOfThree is the lease of the scenes below, and for how long it goes on
@@ -160,8 +161,8 @@ func TestC42TheOnlyKnownMemberIsolated(t *testing.T) {
 func (c *elected) agree() {
 	c.T.Helper()
 	c.Wait("one to lead, and the other one to follow", func() (bool, string) {
-		one, err := c.first.Status(c.Ctx)
-		another, err2 := c.other.Status(c.Ctx)
+		one, err := harness.StatusOf(c.Ctx, c.first)
+		another, err2 := harness.StatusOf(c.Ctx, c.other)
 		if err != nil || err2 != nil {
 			return false, fmt.Sprint(err, err2)
 		}

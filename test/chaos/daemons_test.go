@@ -50,7 +50,9 @@ func (d *daemon) current() *lab.Daemon {
 	return d.self
 }
 
-func (d *daemon) status(ctx context.Context) (status.Status, error) { return d.current().Status(ctx) }
+func (d *daemon) status(ctx context.Context) (status.Status, error) {
+	return harness.StatusOf(ctx, d.current())
+}
 
 func (d *daemon) ended() bool {
 	select {

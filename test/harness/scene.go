@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -204,8 +205,23 @@ func (s *Scene) Wait(what string, condition func() (bool, string)) {
 
 // Status is the daemon's last document; false where it does not answer.
 func (s *Scene) Status() (status.Status, bool) {
-	doc, err := s.Daemon.Status(s.Ctx)
+	doc, err := StatusOf(s.Ctx, s.Daemon)
 	return doc, err == nil
+}
+
+// StatusOf is what a daemon tells now, the whole of it.
+func StatusOf(ctx context.Context, d *lab.Daemon) (status.Status, error) {
+	doc, err := d.Status(ctx)
+	if err != nil {
+		return status.Status{}, err
+	}
+	return whole(doc)
+}
+
+func whole(doc lab.Document) (status.Status, error) {
+	var all status.Status
+	err := json.Unmarshal(doc.Raw, &all)
+	return all, err
 }
 
 // Safe waits until an observation begun after now shows the slots SAFE on all
@@ -223,7 +239,9 @@ func (s *Scene) Safe(slots []string, on ...*lab.Node) status.Status {
 	defer cancel()
 	doc, err := s.Daemon.WaitSafe(ctx, slots, names, nil)
 	s.OK(err)
-	return doc
+	all, err := whole(doc)
+	s.OK(err)
+	return all
 }
 
 // Pair finds the verdict of one slot on one standby in a document.
@@ -330,7 +348,7 @@ func (s *Scene) explain() {
 		s.T.Logf("controller:\n%s", s.Daemon.LogTail(40))
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // the test's own is over
 		defer cancel()
-		if doc, err := s.Daemon.Status(ctx); err == nil {
+		if doc, err := StatusOf(ctx, s.Daemon); err == nil {
 			for _, row := range doc.Slots {
 				for _, p := range row.Standbys {
 					s.T.Logf("status: %s on %s: %s %s: %s", row.Name, p.Node, p.Verdict, p.Reason, p.Message)

@@ -129,7 +129,7 @@ func (w *watched) known(b *testing.B, name string) int {
 func (w *watched) atRest(b *testing.B) {
 	b.Helper()
 	for last, since := uint64(0), time.Now(); time.Since(since) < 200*time.Millisecond; time.Sleep(10 * time.Millisecond) {
-		doc, err := w.daemon.Status(b.Context())
+		doc, err := harness.StatusOf(b.Context(), w.daemon)
 		if err != nil {
 			b.Fatal(err)
 		}
