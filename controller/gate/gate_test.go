@@ -77,6 +77,10 @@ func TestFindings(t *testing.T) {
 		reason plan.Reason
 		drop   bool
 	}{
+		"in use": {func(f *Facts) { slot(f).ActivePID = 4711 }, plan.ReasonInUse, false},
+		"moved by somebody": {func(f *Facts) {
+			f.Ledger.Value.Verdicts[plan.Pair{Slot: "cdc", Standby: "b"}] = plan.Verdict{State: plan.Unsafe, Reason: plan.ReasonMirrorAhead}
+		}, plan.ReasonMirrorAhead, true},
 		"missing": {func(f *Facts) { f.Local.Value.Slots = nil }, plan.ReasonSlotMissing, false},
 		"foreign": {func(f *Facts) { slot(f).Marker = nil }, plan.ReasonNotOurs, false},
 		"foreign scope": {func(f *Facts) {

@@ -105,6 +105,9 @@ func unproven(f Facts, s cluster.Slot, note plan.SlotNote) *Finding {
 	if why := unprotected(f, s); why != "" {
 		return gap("%s", why)
 	}
+	if used := misused(f, s); used != nil {
+		return used
+	}
 	switch {
 	case note.Plugin != "" && !lineage(note, s.Marker.Source):
 		return &Finding{Reason: plan.ReasonProtectionGap, Drop: true, Message: "it is a mirror of an earlier slot of that name"}
@@ -112,6 +115,19 @@ func unproven(f Facts, s cluster.Slot, note plan.SlotNote) *Finding {
 		return &Finding{Reason: plan.ReasonUnreachable, Unknown: true, Message: "its proof could not be repeated: " + proof.Err}
 	case proof.Way == "":
 		return &Finding{Reason: plan.ReasonNoConsistentPoint, Drop: true, Message: fmt.Sprintf("decoding from %s does not become consistent before %s", s.Restart.Or(0), s.Confirmed.Or(0))}
+	}
+	return nil
+}
+
+// misused: from 16 on somebody can move a mirror on its standby beyond what the
+// slot's consumer has confirmed. A consumer that goes on from there misses the rest.
+func misused(f Facts, s cluster.Slot) *Finding {
+	last := f.Ledger.Value.Verdicts[plan.Pair{Slot: s.Name, Standby: f.Node}]
+	switch {
+	case s.ActivePID != 0:
+		return &Finding{Reason: plan.ReasonInUse, Message: fmt.Sprintf("process %d is using it there, and may have moved it beyond what its consumer has", s.ActivePID)}
+	case last.Reason == plan.ReasonMirrorAhead:
+		return &Finding{Reason: plan.ReasonMirrorAhead, Drop: true, Message: "the last controller saw it beyond all that the primary ever reported"}
 	}
 	return nil
 }

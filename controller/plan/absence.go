@@ -87,6 +87,11 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 	if f := c.absentOutrun(pr); f != nil {
 		return f
 	}
+	if known {
+		if pr.noteMoved(c.m.Slots[slot]); pr.note.Moved {
+			return movedFinding(pr, c.m.Slots[slot])
+		}
+	}
 	if !known {
 		return &finding{Unknown, ReasonStale, fmt.Sprintf("%s has a mirror of %s; whether it was protected is not known without a primary", pr.node, slot),
 			"prefer a standby whose verdict is SAFE when you promote one"}

@@ -7,7 +7,7 @@ import "fmt"
 func (c *cycle) primaryBehind() {
 	ahead := map[*tracked]bool{}
 	for _, pr := range c.pairs {
-		if pr.mirror != nil && pr.t.located && pr.t.pos.Confirmed < pr.mirror.Confirmed.Or(0) && !c.replaces(pr) {
+		if pr.mirror != nil && !pr.note.Moved && pr.t.located && pr.t.pos.Confirmed < pr.mirror.Confirmed.Or(0) && !c.replaces(pr) {
 			ahead[pr.t] = true
 		}
 	}

@@ -130,6 +130,7 @@ type PairNote struct {
 	Outrun   Outrun      // what the slot's consumer has and the standby has not
 	Touched  time.Time   // when a call last had the mirror in hand
 	Dropped  bool        // the last plan dropped what was there
+	Moved    bool        // the mirror stands, by nobody's use now, where no read of a primary has been
 }
 
 // Tried is the last change of a pair that came to nothing: the same change is

@@ -34,6 +34,11 @@ func (c *cycle) makePairs() {
 		c.shareRoom(node)
 	}
 	for _, pr := range c.pairs {
+		if pr.mirror != nil && !c.replaces(pr) {
+			pr.noteMoved(pr.t.note)
+		} else if pr.read {
+			pr.note.Moved = false
+		}
 		c.removal(pr)
 		c.propose(pr)
 		c.touch(pr)

@@ -39,6 +39,8 @@ func (c *cycle) removal(pr *pair) {
 		pr.drop = "its catalog rows were not held throughout"
 	case pastFork(*m, c.lead.read.Node) && pr.best < 0:
 		pr.drop = "it is past the fork of the timeline, and there is no read yet to replace it with"
+	case pr.note.Moved:
+		pr.drop = "somebody has moved it beyond all that the primary ever reported"
 	case !positioned:
 		pr.drop = "it has no position"
 	case !m.WALok && (pr.best < 0 || pr.t.kept[pr.best].Position.Restart <= at.Restart):
@@ -116,8 +118,8 @@ func (c *cycle) isUnproven(s cluster.Slot) bool {
 	if c.m.mixes(c.lead.primary, parent, forkOf(c.lead.read.Node, parent)) {
 		return true
 	}
-	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}].Verdict
-	return s.Marker.Generation < floor || last.Reason == ReasonProtectionGap || c.unseenSince(s.Marker.Timeline)
+	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}]
+	return s.Marker.Generation < floor || last.Verdict.Reason == ReasonProtectionGap || last.Moved || c.unseenSince(s.Marker.Timeline)
 }
 
 // unseenSince: between the timeline on which a mirror was proven last and the

@@ -48,14 +48,15 @@ func compareStrings(a, b string) int {
 }
 
 // learnHighest takes from mirrors what an earlier leader saw and its ledger
-// does not say: a mirror of ours stands only where the slot has been.
+// does not say: a mirror of ours stands only where the slot has been, unless somebody
+// uses it.
 func (c *cycle) learnHighest(t *tracked) {
 	for _, name := range c.standbys {
 		if _, ok := c.readable(name); !ok || !c.firsts[name] {
 			continue
 		}
 		s := c.slotOn(name, t.slot.Name)
-		if s == nil || !c.isMirror(*s) || !t.lineage(s.Marker.Source) {
+		if s == nil || !c.isMirror(*s) || s.ActivePID != 0 || !t.lineage(s.Marker.Source) {
 			continue
 		}
 		if s.Marker.Timeline < c.m.Timeline {

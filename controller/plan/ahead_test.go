@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
+)
+
+// moves has somebody consume from the mirror of app on b.
+func moves(w *world) { app(w, "b").Confirmed = cluster.Some(cluster.LSN(0x31000)) }
+
+// From 16 on a mirror can be moved on its standby, and what its consumer has not
+// confirmed is missed from there on: it goes at once, and is made anew.
+func TestMirrorThatSomebodyHasMovedIsMadeAnew(t *testing.T) {
+	w := settled(t)
+	made := app(w, "b").Incarnation
+	moves(w)
+	w.turn()
+	w.mustBe(t, "app", "b", Unsafe, ReasonMirrorAhead)
+	if w.servers["b"].slots["app"] != nil || w.has(CondPrimaryBehindMirror) {
+		t.Fatalf("app on b is %+v, conditions %v", w.servers["b"].slots["app"], w.conditions)
+	}
+	w.turns(2)
+	w.mustBe(t, "app", "b", Safe, "")
+	if app(w, "b").Incarnation == made || app(w, "b").Confirmed != app(w, "a").Confirmed {
+		t.Errorf("it is %+v", app(w, "b"))
+	}
+}
+
+// It must not be there for its consumer either where it could not be dropped
+// before the promotion, or where it was moved when there was no primary any more.
+func TestMovedMirrorDoesNotOutliveThePromotion(t *testing.T) {
+	for name, before := range map[string]func(w *world){
+		"not dropped": func(w *world) {
+			w.refuse = steps(StepDrop)
+			moves(w)
+			w.turns(2)
+			w.refuse = nil
+		},
+		"without a primary": func(w *world) {
+			w.servers["a"].up = false
+			w.turn()
+			moves(w)
+			w.turn()
+			if v := w.verdict("app", "b"); v.State != Unsafe || v.Reason != ReasonMirrorAhead {
+				t.Errorf("without a primary: %+v", v)
+			}
+		},
+	} {
+		w := settled(t)
+		before(w)
+		w.promote("b")
+		w.turns(2)
+		if w.primary() != w.servers["b"] || w.primary().slots["app"] != nil || !w.has(CondSlotMissing) {
+			t.Errorf("%s: app on b is %+v, conditions %v", name, w.primary().slots["app"], w.conditions)
+		}
+	}
+}
+
+// While somebody consumes from it, it is where that consumer is, and stays. A new
+// leader does not learn from it how far the slot has been.
+func TestMirrorInUseIsNotTakenForWhereTheSlotWas(t *testing.T) {
+	w := settled(t)
+	app(w, "b").ActivePID = 4711
+	moves(w)
+	w.turn()
+	w.mustBe(t, "app", "b", Unsafe, ReasonInUse)
+	w.newLeader()
+	w.turn()
+	w.mustBe(t, "app", "b", Unsafe, ReasonInUse)
+	app(w, "b").ActivePID = 0
+	w.turn()
+	w.mustBe(t, "app", "b", Unsafe, ReasonMirrorAhead)
+	if hint := w.verdict("app", "b").Hint; !strings.Contains(hint, "made again by itself") {
+		t.Errorf("hint %q", hint)
+	}
+	w.turns(2)
+	w.mustBe(t, "app", "b", Safe, "")
+}
+
+// The consumer that has moved it keeps it where the node is promoted under it.
+func TestMirrorInUseStaysWithItsConsumer(t *testing.T) {
+	w := settled(t)
+	app(w, "b").ActivePID = 4711
+	moves(w)
+	w.turn()
+	w.promote("b")
+	w.turns(2)
+	if w.primary() != w.servers["b"] || w.primary().slots["app"] == nil {
+		t.Error("it was taken from its consumer")
+	}
+}
