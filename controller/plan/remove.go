@@ -76,6 +76,7 @@ func (c *cycle) dropStep(node string) {
 		c.step(Step{ID: "drop/" + node + "/leftover", Stage: StageDrop, Node: node, Kind: StepDrop, Names: leftovers,
 			Why: "the server's own worker keeps these slots there, and a slot of that name that it did not make stops it"})
 	}
+	names = append(names, c.unselectedGaps(node)...)
 	if len(names) > 0 {
 		c.step(Step{ID: "drop/" + node + "/unproven", Stage: StageDrop, Node: node, Kind: StepDrop, Names: names,
 			Why: "an unproven mirror must not exist; it is made again from a new read"})

@@ -13,12 +13,15 @@ func (c *cycle) trackSlots() {
 	present := map[string]bool{}
 	for _, s := range sortedSlots(c.lead.read.Slots) {
 		present[s.Name] = true
-		if !c.p.Selected(s) {
-			delete(c.m.Slots, s.Name) // no longer selected: not judged, its mirrors stay
+		selected := c.p.Selected(s)
+		if !selected && !c.m.Slots[s.Name].Unproven {
+			delete(c.m.Slots, s.Name) // no longer selected: not judged, its mirrors stay while they are protected
+		}
+		if (selected || c.isMirror(s)) && c.isUnproven(s) {
+			c.noteUnproven(s)
 			continue
 		}
-		if c.isUnproven(s) {
-			c.noteUnproven(s)
+		if !selected {
 			continue
 		}
 		t := c.track(s)

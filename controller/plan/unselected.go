@@ -24,6 +24,26 @@ func (c *cycle) unselected() {
 	}
 }
 
+// unselectedGaps are those among them whose catalog rows are not held any more:
+// after a promotion a consumer would decode from them all the same.
+func (c *cycle) unselectedGaps(node string) []string {
+	var names []string
+	for _, s := range sortedSlots(c.o.Nodes[node].Value.Slots) {
+		of := c.slotOn(c.lead.primary, s.Name)
+		if of == nil || c.p.Selected(*of) || !c.isMirror(s) || !c.removable(s) || s.ActivePID != 0 || c.m.Aside[s.Name] {
+			continue
+		}
+		if c.protectionOf(&tracked{slot: *of}, node, s) != protGap {
+			continue
+		}
+		names = append(names, s.Name)
+		c.condition(Condition{Code: CondProtectionGap, Subject: s.Name + "/" + node, Severity: Warning,
+			Message: fmt.Sprintf("the mirror of %s on %s, which slots.include and slots.exclude do not select, was not held throughout, and is dropped", s.Name, node),
+			Hint:    "select it again if a consumer should find it after a failover"})
+	}
+	return names
+}
+
 func unselectedOn(node string, names []string) Condition {
 	slices.Sort(names)
 	shown := strings.Join(names[:min(len(names), 5)], ", ")

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slotkeeper/slotkeeper/cluster"
 )
 
 // What an unselected slot's mirror keeps must be said by somebody.
@@ -38,6 +40,46 @@ func TestFiveNamesAreShownAndTheOthersCounted(t *testing.T) {
 	for count, want := range map[int]string{1: "select: g; ", 5: "select: c, d, e, f, g; ", 6: "select: b, c, d, e, f and 1 more; ", 7: "select: a, b, c, d, e and 2 more; "} {
 		if got := unselectedOn("b", slices.Clone(names[:count])).Message; !strings.Contains(got, want) {
 			t.Errorf("%d names: %q", count, got)
+		}
+	}
+}
+
+// It stays as long as it is protected, no longer: nobody judges it, and a consumer
+// would find it after a promotion.
+func TestUnselectedMirrorGoesWhenItIsNotHeld(t *testing.T) {
+	w := settled(t)
+	w.createSlot("other")
+	w.turns(3)
+	w.policy.Exclude = []Match{{Name: "app"}}
+	w.turn()
+	delete(w.servers["a"].slots, cluster.HoldName)
+	w.turns(2)
+	if app(w, "b") == nil || app(w, "c") == nil {
+		t.Fatal("the slot itself still pins what its mirrors need")
+	}
+	w.catchUp("app")
+	w.turn()
+	if app(w, "b") != nil || app(w, "c") != nil || !w.has(CondProtectionGap) {
+		t.Errorf("app on b %+v, on c %+v, conditions %v", app(w, "b"), app(w, "c"), w.conditions)
+	}
+	w.mustBe(t, "other", "b", Safe, "")
+}
+
+func TestUnselectedMirrorThatWasNotHeldDoesNotOutliveThePromotion(t *testing.T) {
+	for gap, stays := range map[bool]bool{true: false, false: true} {
+		w := settled(t)
+		w.createSlot("other")
+		w.turns(3)
+		w.policy.Exclude = []Match{{Name: "app"}}
+		w.turn()
+		if gap {
+			delete(w.servers["a"].slots, cluster.HoldName)
+			w.turns(2)
+		}
+		w.promote("b")
+		w.turns(2)
+		if there := app(w, "b") != nil; there != stays || w.primary() != w.servers["b"] {
+			t.Errorf("gap %t: app is on b: %t, conditions %v", gap, there, w.conditions)
 		}
 	}
 }

@@ -95,6 +95,7 @@ const (
 	CondSlotSyncStopped = "slot_sync_stopped"
 	// CondIdleSlotTimeout: the server invalidates slots that nobody has in hand for a time.
 	CondIdleSlotTimeout = "idle_slot_timeout"
-	// CondProtectionGap: an unproven slot on a new primary is in use and could not be dropped.
+	// CondProtectionGap: an unproven slot on a new primary is in use and could not be dropped,
+	// or a mirror that is not selected any more was not protected, and is dropped.
 	CondProtectionGap = "protection_gap"
 )

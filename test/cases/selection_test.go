@@ -48,6 +48,39 @@ func TestSlotsAreSelected(t *testing.T) {
 	}
 }
 
+// A mirror that is not selected any more stays while it is protected. Once the hold
+// was gone and the slot has moved on it goes: a consumer would find it after a
+// promotion and decode with rows that are gone.
+func TestUnselectedMirrorIsNotLeftUnprotected(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
+	s.Exec(s.A, "CREATE TABLE t (id int)")
+	s.Logical(s.A, "cdc", "other")
+	const all, less = `slots: {include: [{name: "*"}]}`, `slots: {include: [{name: "other"}]}`
+	s.Run(all)
+	s.Safe([]string{"cdc", "other"})
+	s.Reload(all, less)
+	s.Condition(plan.CondMirrorUnselected)
+	s.FreezeDaemon()
+	s.Exec(s.A, dropHold)
+	s.Exec(s.B, dropHold)
+	s.Reshape(s.A)
+	s.Pass(s.A, "cdc")
+	s.Pass(s.A, "other")
+	s.ThawDaemon()
+	s.Safe([]string{"other"})
+	s.Wait("the mirror that nothing holds to be gone", func() (bool, string) { return !s.Has(s.B, "cdc"), "it is there" })
+	s.Logged("was not held throughout, and is dropped")
+	s.FailOver(s.B)
+	s.Wait("the promotion to be seen", func() (bool, string) {
+		doc, ok := s.Status()
+		return ok && doc.Primary != nil && doc.Primary.Node == s.B.Name(), "it is not"
+	})
+	if s.Has(s.B, "cdc") || !s.Has(s.B, "other") {
+		t.Errorf("the new primary has %q", s.Rows(s.B, "SELECT slot_name::text FROM pg_replication_slots"))
+	}
+}
+
 // only wants the status to show these slots and no others, and the standby to
 // have those mirrors.
 func only(s *harness.Scene, shown, there []string) {
