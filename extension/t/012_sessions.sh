@@ -32,7 +32,7 @@ starting_at() {
 session first
 is "a hold that pins nothing" "$(q b "SELECT name, code FROM slotkeeper.hold($(fence), 1, '{}', NULL)")" "slotkeeper_hold|held"
 session second
-PGAPPNAME=late PGOPTIONS='-c post_auth_delay=8' psql -X -h "$WORK/nodes/b" -p "$PORT" -U postgres -d postgres -c 'SELECT 1' >/dev/null &
+PGAPPNAME=late PGOPTIONS='-c post_auth_delay=600' psql -X -h "$WORK/nodes/b" -p "$PORT" -U postgres -d postgres -c 'SELECT 1' >/dev/null &
 late=$!
 until starting=$(starting_at b); do kill -0 "$late"; done
 is "the hold" "$(hold a 1 "$(wants a cdc)")" "cdc|held"
@@ -47,7 +47,8 @@ said=$(apply_row b "$c")
 like "no mirror beside the first" "$said" 'old_session.*\(first\)'
 like "nor beside the second" "$said" 'old_session.*\(second\)'
 like "nor beside one that is still starting" "$said" "old_session.*: .*$starting"
-wait "$late"
+kill -TERM "$starting"
+wait "$late" || true
 leave first
 calls_gone
 like "one began before the hold pinned anything" "$(apply_row b "$c")" 'old_session.*: [0-9]+ \(second\)\.'
