@@ -124,7 +124,7 @@ func (c *cycle) planned(id string) bool {
 func fencedRule(c *cycle, pr *pair) *finding {
 	for _, name := range []string{pr.node, c.lead.primary} {
 		if why := c.fenceTrouble(name); why != "" {
-			return &finding{Unsafe, ReasonFenced, sentence(name+" refuses this controller", why), foreignHint}
+			return &finding{Unsafe, ReasonFenced, sentence(name+" refuses this controller", why), c.refusedHint(name)}
 		}
 	}
 	return nil

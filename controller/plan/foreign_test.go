@@ -27,6 +27,38 @@ func TestAForeignFenceHasAWayOut(t *testing.T) {
 	}
 }
 
+// What another scope has made is never taken over, so nobody is told to try, nor to
+// drop what its consumers may need.
+func TestAnotherScopeIsNotTakenOver(t *testing.T) {
+	w := settled(t)
+	w.policy.Scope = "other"
+	w.turn()
+	hints := []string{}
+	for _, cond := range w.conditions {
+		if cond.Code == CondForeignEpoch {
+			hints = append(hints, cond.Hint)
+		}
+	}
+	for _, v := range w.verdicts {
+		hints = append(hints, v.Hint)
+		if v.Reason != ReasonNotOurs || !strings.Contains(v.Message, `that the slotkeeper of scope "shop" made`) {
+			t.Errorf("of %s on %s it is said: %s %s", v.Slot, v.Standby, v.Reason, v.Message)
+		}
+	}
+	w.createSlot("new") // which b has not
+	w.turn()
+	w.mustBe(t, "new", "b", Unsafe, ReasonFenced)
+	hints = append(hints, w.verdict("new", "b").Hint)
+	for _, hint := range hints {
+		if strings.Contains(hint, "--take-over") || strings.Contains(hint, "drop") || !strings.Contains(hint, "correct scope") {
+			t.Errorf("the hint is %q", hint)
+		}
+	}
+	if len(hints) != 6 {
+		t.Errorf("the scene is not set: %q", hints)
+	}
+}
+
 // What is said names the nodes that refuse, and no other: the primary too, and no
 // standby whose fence nobody has seen.
 func TestForeignFencesAreNamedByNode(t *testing.T) {
