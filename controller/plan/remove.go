@@ -96,7 +96,8 @@ func (c *cycle) dropUsedHold(node string) {
 
 // isUnproven: a slot of ours on a new primary that no consumer should use. Of a
 // mirror only what was known before the promotion is evidence, in the first read
-// of the new timeline; later a slot that still carries the marker of a mirror is
+// of the new timeline, and that the file is gone which its proof rests on: a decoder
+// leaves one wherever it moves restart_lsn to. Later a slot that still carries the marker of a mirror is
 // one that could not be marked as an original yet.
 func (c *cycle) isUnproven(s cluster.Slot) bool {
 	if !c.ours(s) || s.Synced || s.Marker.Timeline >= c.m.Timeline {
@@ -120,7 +121,13 @@ func (c *cycle) isUnproven(s cluster.Slot) bool {
 		return true
 	}
 	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}]
-	return s.Marker.Generation < floor || last.Verdict.Reason == ReasonProtectionGap || last.Moved || c.unseenSince(s.Marker.Timeline)
+	return s.Marker.Generation < floor || last.Verdict.Reason == ReasonProtectionGap || last.Moved || fileIsGone(s) || c.unseenSince(s.Marker.Timeline)
+}
+
+// fileIsGone: a later file counts as long as decoding has not come by it.
+func fileIsGone(s cluster.Slot) bool {
+	passed := s.Marker.Way == laterFile && s.Marker.Witness.Or(0) < s.Restart.Or(0)
+	return snapshotGone(s) && !passed
 }
 
 // unseenSince: between the timeline on which a mirror was proven last and the

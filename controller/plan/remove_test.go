@@ -136,3 +136,31 @@ func TestD21LeaderThatRemembersNothing(t *testing.T) {
 		}
 	}
 }
+
+// Without the file that its proof rests on it is consistent later, and what commits
+// before that is missed: a restartpoint may have taken it while nobody could ship it.
+func TestMirrorWithoutItsFileDoesNotOutliveThePromotion(t *testing.T) {
+	for state, stays := range map[cluster.SnapshotState]bool{cluster.SnapshotAbsent: false, cluster.SnapshotValid: true} {
+		w := settled(t)
+		w.servers["a"].up = false
+		app(w, "b").Snapshot = state
+		w.turn()
+		w.promote("b")
+		app(w, "b").Snapshot = state
+		w.turns(2)
+		if there := app(w, "b") != nil; there != stays || w.has(CondSlotMissing) == stays || w.primary() != w.servers["b"] {
+			t.Errorf("its file is %s: app is on b: %t, conditions %v", state, there, w.conditions)
+		}
+	}
+}
+
+// A checkpoint takes a later file once decoding is past it.
+func TestLaterFileThatDecodingHasPassedIsNotMissed(t *testing.T) {
+	slot := cluster.Slot{Restart: cluster.Some(cluster.LSN(100)), Snapshot: cluster.SnapshotAbsent}
+	for witness, gone := range map[cluster.LSN]bool{99: false, 100: true, 101: true} {
+		slot.Marker = &cluster.Marker{Way: laterFile, Witness: cluster.Some(witness)}
+		if fileIsGone(slot) != gone {
+			t.Errorf("with a file at %s it is gone: %t", witness, !gone)
+		}
+	}
+}

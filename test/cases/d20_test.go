@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/slotkeeper/slotkeeper/cluster/lab"
 	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/test/harness"
 )
@@ -28,22 +29,7 @@ func restartpointTakesTheFile(t *testing.T, o harness.Options) {
 	o.Settings = harness.Still()
 	s := harness.New(t, o)
 	last := last(s)
-	s.Exec(s.A, "CREATE TABLE t (who text)")
-	s.Still(s.A)
-	disk := s.FaultyDisk(last)
-	s.Logical(s.A, "cdc")
-	// Two transactions that overlap at restart_lsn, and at each record after it.
-	one, two := s.Session(s.A), s.Session(s.A)
-	one.Exec("BEGIN; INSERT INTO t VALUES ('one')")
-	s.Exec(s.A, "CHECKPOINT")
-	s.Get(s.A, "cdc")
-	two.Exec("BEGIN; INSERT INTO t VALUES ('two')")
-	s.Exec(s.A, "CHECKPOINT")
-	one.Exec("COMMIT")
-	s.Get(s.A, "cdc")
-	s.Exec(s.A, "CHECKPOINT")
-	s.Get(s.A, "cdc")
-	s.OK(last.WaitCatchup(s.Ctx, s.A))
+	disk, two := openAtRestart(s, last)
 
 	goOn := disk.StopCheckpoint("pg_logical/snapshots")
 	s.Run()
@@ -73,6 +59,54 @@ func restartpointTakesTheFile(t *testing.T, o harness.Options) {
 	if got := s.Get(last, "cdc"); len(want) != 2 || !slices.Equal(got, want) {
 		t.Errorf("the promoted node sends %q; the primary would have sent %q, both parts", got, want)
 	}
+}
+
+// D20: the file goes while no primary is there to ship it from. The mirror must not be
+// on the promoted node: it would send nothing of the transaction that was open, and say
+// nothing.
+func TestD20FileIsGoneAtThePromotion(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
+	disk, two := openAtRestart(s, s.B)
+	goOn := disk.StopCheckpoint("pg_logical/snapshots")
+	s.Run()
+	mirror := s.Mirrored("cdc", s.B)
+	s.Safe([]string{"cdc"})
+	s.FreezeDaemon()
+	goOn()
+	if s.HasSnapshot(s.B, mirror.Restart) {
+		t.Fatal("the scene is not set: the restartpoint has left the file")
+	}
+	two.Exec("INSERT INTO t VALUES ('two again'); COMMIT")
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	s.FailOver(s.B)
+	s.ThawDaemon()
+	s.Condition(plan.CondSlotMissing)
+	if s.Has(s.B, "cdc") {
+		t.Errorf("it sends %q", s.Get(s.B, "cdc"))
+	}
+}
+
+// openAtRestart makes the slot cdc with two transactions that overlap at restart_lsn,
+// and at each record after it. The second one is open still.
+func openAtRestart(s *harness.Scene, last *lab.Node) (*harness.Disk, *harness.Session) {
+	s.T.Helper()
+	s.Exec(s.A, "CREATE TABLE t (who text)")
+	s.Still(s.A)
+	disk := s.FaultyDisk(last)
+	s.Logical(s.A, "cdc")
+	one, two := s.Session(s.A), s.Session(s.A)
+	one.Exec("BEGIN; INSERT INTO t VALUES ('one')")
+	s.Exec(s.A, "CHECKPOINT")
+	s.Get(s.A, "cdc")
+	two.Exec("BEGIN; INSERT INTO t VALUES ('two')")
+	s.Exec(s.A, "CHECKPOINT")
+	one.Exec("COMMIT")
+	s.Get(s.A, "cdc")
+	s.Exec(s.A, "CHECKPOINT")
+	s.Get(s.A, "cdc")
+	s.OK(last.WaitCatchup(s.Ctx, s.A))
+	return disk, two
 }
 
 // D20: the same with the WAL that the mirror needs. It cannot be shipped: the
