@@ -16,7 +16,7 @@ func (c *cycle) vanishedMirrors() {
 		if !pr.read || pr.server || pr.there != nil || pr.t.recreated || c.m.Aside[pr.t.slot.Name] || !pr.note.Verdict.Mirror.OK || pr.note.Dropped || c.firsts[pr.node] {
 			continue
 		}
-		hint := "find out who dropped it; it is made again by itself"
+		hint := "find out who dropped it (ALTER DATABASE ... SET TABLESPACE does, on every standby); it is made again by itself"
 		if c.drops(pr.t.slot) != "" {
 			hint = coverHint
 		}
