@@ -12,13 +12,14 @@
 #               a thousand slots
 #     cases     those of the cases by which people lost rows, and of many and cascading
 #               standbys, with the controller at work
+#     protection  (in the short form) those of them that rest on what differs between majors
 #     fuzz      hostile calls, kills, promotions and rivals, in their short form (SLOTKEEPER_FUZZ_CALLS: more)
 #     lab       those of the lab in which the others run
 #     demo      ROUNDS (2) failovers under load
 #
-# Needs bin/slotkeeper (make build). SHORT=1, as in CI, leaves out servers, fuzz and lab,
-# and cases but on 18, the newest. SUITES runs only those that it
-# names. A case of something that only later majors have runs on the first of them that
+# Needs bin/slotkeeper (make build). SHORT=1, as in CI, leaves out fuzz and lab, and, but
+# on 18, the newest, those cases that come out alike on every major. SUITES runs only
+# those that it names. A case of something that only later majors have runs on the first of them that
 # is tested (test/harness/major.go), so nothing is skipped.
 #
 # Goes on after a failure, and ends with 1 if anything failed. What each suite
@@ -61,6 +62,10 @@ server() {
 # Most of these tests wait most of the time: more of them at once than processors.
 gotest() { go test -count=1 -v -parallel 4 -timeout 40m "$@"; }
 
+# Of the cases, those that rest on what differs between the majors: how a standby's rows
+# are kept, two-phase, invalidation, the server's own worker.
+protection='^Test(D01|D05|D06|D09|D10|D15|D16|D17|D19|D2[0-4]|C05|C12|C24|C36)'
+
 suite() { # suite NAME: runs it
     case $1 in
         build) "${make[@]}" install ;;
@@ -68,6 +73,7 @@ suite() { # suite NAME: runs it
         servers) "${make[@]}" check-servers ;;
         nodes) gotest ./test/nodes ./cluster/postgres ./test/scale ;;
         cases) gotest ./test/cases ./test/topology ;;
+        protection) gotest -run "$protection" ./test/cases ;;
         fuzz) gotest ./test/fuzz ;;
         lab) gotest ./cluster/lab ;;
         demo) bin/slotkeeper demo --rounds "$ROUNDS" ;;
@@ -119,8 +125,8 @@ step() {
 wanted() {
     case ${SHORT:+short}:$1 in
         :*) echo "$suites" ;;
-        *:18) echo regress nodes cases demo ;;
-        *) echo regress nodes demo ;;
+        *:18) echo regress servers nodes cases demo ;;
+        *) echo regress servers nodes protection demo ;;
     esac
 }
 
