@@ -24,7 +24,7 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::integer,
        (SELECT x.extversion FROM pg_extension x WHERE x.extname = 'slotkeeper'),
        n.system_identifier, n.timeline, n.history_timelines, n.history_lsns::text[], n.in_recovery,
        n.insert_lsn::text, n.flush_lsn::text, n.receive_lsn::text, n.replay_lsn::text,
-       n.started, n.wal_level, COALESCE(n.primary_slot_name, ''), n.hot_standby_feedback,
+       COALESCE((` + sharedSinceSQL + `), n.started), n.wal_level, COALESCE(n.primary_slot_name, ''), n.hot_standby_feedback,
        n.max_slots, n.used_slots, n.clock,
        (n.fence).scope, (n.fence).store, (n.fence).epoch, (n.fence).owner,
        (n.fence).system_identifier, (n.fence).timeline,
@@ -37,6 +37,11 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::integer,
        w.pid, w.gid, w.xid, w.started
   FROM slotkeeper.node() AS n
   LEFT JOIN LATERAL (` + oldestWriterSQL + `) AS w ON true`
+
+// sharedSinceSQL is since when the server's shared memory lives. The postmaster, whose
+// start node() tells, stays where a backend's crash makes the server start anew, and
+// with it every slot from its file; the checkpointer does not.
+const sharedSinceSQL = `SELECT max(a.backend_start) FROM pg_stat_get_activity(NULL) AS a WHERE a.backend_type = 'checkpointer'`
 
 // oldestWriterSQL gives one row at most. An open transaction with an id is a
 // backend's or a prepared one; on a standby there is none. Which of two is the

@@ -28,6 +28,52 @@ func TestMirrorThatSomebodyHasMovedIsMadeAnew(t *testing.T) {
 	}
 }
 
+// One that was moved while nobody led is not taken for where the slot has been: the
+// primary has run all the time, and what it reports never goes back. A crash is what
+// takes it back, and then mirrors are believed that the ledger does not explain.
+func TestMirrorThatWasMovedWhileNobodyLed(t *testing.T) {
+	for name, crashed := range map[string]bool{"the primary has run since": false, "it has crashed": true} {
+		w := settled(t)
+		w.write(0x2000)
+		w.replayAll()
+		w.turns(2)
+		moves(w)
+		if crashed {
+			w.primary().node.Started = w.now
+		}
+		w.newLeader()
+		w.turn()
+		if crashed {
+			w.mustBe(t, "app", "b", Safe, "")
+			continue
+		}
+		w.mustBe(t, "app", "b", Unsafe, ReasonMirrorAhead)
+		if w.servers["b"].slots["app"] != nil {
+			t.Errorf("%s: app on b is %+v", name, w.servers["b"].slots["app"])
+		}
+		w.turns(2)
+		w.mustBe(t, "app", "b", Safe, "")
+	}
+}
+
+// A standby that comes later in a reign in which the primary has crashed may have
+// what the slot had before that, and the ledger does not.
+func TestMirrorOfAStandbyThatComesAfterACrashIsBelieved(t *testing.T) {
+	w := settled(t)
+	w.write(0x2000)
+	w.replayAll()
+	w.turns(2)
+	moves(w)
+	w.servers["b"].up = false
+	w.newLeader()
+	w.turn()
+	w.primary().node.Started = w.now
+	w.turn()
+	w.servers["b"].up = true
+	w.turns(2)
+	w.mustBe(t, "app", "b", Safe, "")
+}
+
 // It must not be there for its consumer either where it could not be dropped
 // before the promotion, or where it was moved when there was no primary any more.
 func TestMovedMirrorDoesNotOutliveThePromotion(t *testing.T) {

@@ -146,6 +146,15 @@ func (c *cycle) succession() {
 		c.m.branched()
 	}
 	c.m.SystemID, c.m.Timeline, c.m.Primary = c.lead.systemID, n.Timeline, c.lead.primary
+	c.m.serves(Server{Primary: c.lead.primary, Timeline: n.Timeline, Started: n.Started})
+}
+
+// serves notes which server's slots are read. A crash takes them back to where they
+// were saved; which of this leader's reads that was before is not told apart.
+func (m *Memory) serves(now Server) {
+	same := now.Primary == m.Server.Primary && now.Timeline == m.Server.Timeline && now.Started.Equal(m.Server.Started)
+	m.Steady = cluster.Some(same && m.Steady.Or(true))
+	m.Server = now
 }
 
 // maxReigns bounds the history of roles and timelines.
@@ -176,7 +185,7 @@ func (m *Memory) lead() {
 	}
 	m.Led = m.Epoch
 	m.Kept, m.FencedAt, m.RaisedAt = map[string][]Kept{}, map[string]time.Time{}, time.Time{}
-	m.Shown = Shown{}
+	m.Shown, m.Steady = Shown{}, cluster.None[bool]()
 	for p, n := range m.Pairs {
 		n.Resume, n.Tried = "", Tried{}
 		m.Pairs[p] = n

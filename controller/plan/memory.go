@@ -31,6 +31,8 @@ type Memory struct {
 	FencedAt   map[string]time.Time  `json:"-"`                    // when the fence was last raised per node
 	TakenOver  map[string]bool       `json:"-"`                    // nodes whose fence was taken over by Policy.TakeOver in this process
 	Watched    map[string]FenceWatch `json:"-"`                    // fences that refuse this controller, per node
+	Server     Server                `json:"server,omitzero"`      // whose slots HighestF and Before were last read from
+	Steady     cluster.Opt[bool]     `json:"-"`                    // Server has run since before this leader, so that no slot of it went back
 	Forgotten  map[string]bool       `json:"forgotten,omitempty"`  // members that the operator gave up; cleared when they are read again
 	PromotedAt time.Time             `json:"promoted_at,omitzero"` // the first read of this primary on this timeline, where there was one before
 	Reached    cluster.LSN           `json:"-"`                    // how far Timeline is known to have been written and flushed; the ledger has it beside the standbys
@@ -46,6 +48,13 @@ type Reign struct {
 	Timeline cluster.Timeline `json:"timeline"`
 	Since    time.Time        `json:"since"`     // when it was first seen so
 	ForkedAt cluster.LSN      `json:"forked_at"` // where its timeline left the one before; 0: not known
+}
+
+// Server is one life of a primary: a slot's confirmed_flush_lsn never goes back in it.
+type Server struct {
+	Primary  string           `json:"primary"`
+	Timeline cluster.Timeline `json:"timeline"`
+	Started  time.Time        `json:"started"`
 }
 
 // Kept is a read of one slot on the primary that is not applied everywhere yet.

@@ -50,9 +50,10 @@ func compareStrings(a, b string) int {
 	return 0
 }
 
-// learnHighest takes from mirrors what an earlier leader saw and its ledger
-// does not say: a mirror of ours stands only where the slot has been, unless somebody
-// uses it.
+// learnHighest takes from mirrors what an earlier leader saw and its ledger does
+// not say: a slot that a crash took back, and a mirror stands where it has been, unless
+// somebody uses that one. Where no slot can have gone back, a mirror that is beyond
+// was moved by somebody.
 func (c *cycle) learnHighest(t *tracked) {
 	for _, name := range c.standbys {
 		if _, ok := c.readable(name); !ok || !c.firsts[name] {
@@ -64,7 +65,7 @@ func (c *cycle) learnHighest(t *tracked) {
 		}
 		if s.Marker.Timeline < c.m.Timeline {
 			t.note.Before = max(t.note.Before, s.Confirmed.Or(0))
-		} else {
+		} else if !c.m.Steady.Or(false) {
 			t.note.HighestF = max(t.note.HighestF, s.Confirmed.Or(0))
 		}
 	}

@@ -46,3 +46,51 @@ func TestConsumerOnAStandby(t *testing.T) {
 	s.FailOver(s.B)
 	s.Same(s.Get(s.B, "cdc"), want)
 }
+
+// Moved while no controller runs: the next one knows that the primary has run all the
+// time, whose slots then went nowhere, and takes nobody's word for the mirror's.
+func TestMirrorMovedWhileNoControllerRuns(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Major: max(harness.Major(t), 17), Settings: harness.Still()})
+	s.Exec(s.A, "INSERT INTO t SELECT generate_series(1, 10)")
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	s.StopDaemon()
+	before := s.Incarnation(s.B, "cdc")
+	s.Exec(s.B, "SELECT pg_replication_slot_advance('cdc', pg_last_wal_replay_lsn())")
+	if mirror, slot := s.Slot(s.B, "cdc"), s.Slot(s.A, "cdc"); mirror.Confirmed <= slot.Confirmed {
+		t.Fatalf("the scene is not set: the mirror is at %s, the slot at %s", mirror.Confirmed, slot.Confirmed)
+	}
+	s.Run()
+	s.Safe([]string{"cdc"})
+	s.Logged("mirror_ahead")
+	if s.Incarnation(s.B, "cdc") == before {
+		t.Error("the mirror is the one that was moved")
+	}
+	want := s.Peek(s.A, "cdc")
+	s.FailOver(s.B)
+	s.Same(s.Get(s.B, "cdc"), want)
+}
+
+// A crash takes a slot back to where it was saved, also one of a backend, which leaves
+// the postmaster: a controller that begins then believes its mirrors.
+func TestMirrorsAreBelievedAfterACrash(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Settings: harness.Still()})
+	s.KillDaemon()
+	s.Run()
+	s.Safe([]string{"cdc"}) // its ledger has just been written, and will not have what moves now
+	s.Exec(s.A, "INSERT INTO t VALUES (1); SELECT count(*) FROM pg_logical_slot_get_changes('cdc', NULL, NULL)")
+	s.Mirrored("cdc", s.B)
+	made := s.Incarnation(s.B, "cdc")
+	s.KillDaemon()
+	s.CrashBackend(s.A)
+	if mirror, slot := s.Slot(s.B, "cdc"), s.Slot(s.A, "cdc"); mirror.Confirmed <= slot.Confirmed {
+		t.Fatalf("the scene is not set: the mirror is at %s, the slot at %s", mirror.Confirmed, slot.Confirmed)
+	}
+	s.Run()
+	s.Safe([]string{"cdc"})
+	s.Condition(plan.CondPrimaryBehindMirror)
+	if s.Incarnation(s.B, "cdc") != made {
+		t.Error("the mirror was made anew")
+	}
+}
