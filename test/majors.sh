@@ -84,23 +84,25 @@ suite() { # suite NAME: runs it
 passed() {
     case $1 in
         regress) grep -oE 'All [0-9]+ tests passed' "$2" | grep -oE '[0-9]+' ;;
-        servers) grep -cE '^# .*/t/[0-9]' "$2" ;;
+        servers) grep -cE '^# (.*/)?t/[0-9]' "$2" ;;
         demo) echo "$ROUNDS" ;;
         *) grep -c '^--- PASS' "$2" ;;
     esac
 }
 
-# failures LOG: the last lines of each test that failed, which come before it says so
-# and between those of others; of a suite without such tests, or a crash, the end
+# failures LOG: what each test that failed had said, which comes before it says so and
+# between what others do, the middle left out where that is long; of a suite without
+# such tests, or a crash, the end
 failures() {
     awk '
         /^=== (RUN|CONT|NAME) / { test = $3; next }
-        /^ *--- FAIL: /         { print; if ($3 in said) print said[$3]; found = 1; next }
-        /^ *--- /               { delete said[$3]; next }
+        /^ *--- FAIL: /         { print; printf "%s%s", begins[$3], ends[$3]; found = 1; next }
+        /^ *--- /               { delete begins[$3]; delete ends[$3]; next }
         /^panic: |^fatal error: /{ crash = 1 }
         crash                   { if (++lines <= 60) print; next }
-                                { if (length(said[test]) > 6000) said[test] = substr(said[test], 3000)
-                                  said[test] = said[test] $0 "\n" }
+        length(begins[test]) < 4000 { begins[test] = begins[test] $0 "\n"; next }
+                                { ends[test] = ends[test] $0 "\n"
+                                  if (length(ends[test]) > 6000) ends[test] = "[...]\n" substr(ends[test], 3000) }
         END                     { exit !(found || crash) }' "$1" || tail -n 40 "$1"
 }
 
