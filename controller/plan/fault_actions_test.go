@@ -97,6 +97,7 @@ var actions = []action{
 		}
 	}},
 	{"foreign slot", 1, (*faults).foreign},
+	{"move a mirror by hand", 1, (*faults).move},
 	{"outdate a catalog row", 3, func(f *faults, _ *rapid.T, _, _ string) { f.led(f.w.outdate) }},
 	{"connect", 2, func(f *faults, t *rapid.T, some, _ string) {
 		if s := f.w.servers[some]; s.up {
@@ -299,6 +300,33 @@ func (f *faults) foreign(_ *rapid.T, some, name string) {
 		x, at := cluster.Some(w.nextXID), s.node.Replay
 		s.slots[name] = &cluster.Slot{Name: name, Kind: cluster.Logical, Plugin: "pgoutput", Database: "shop", DatabaseOID: 5, Incarnation: w.incarnation(),
 			Restart: cluster.Some(at.V - 0x100), Confirmed: at, CatalogXmin: x, EffectiveCatalogXmin: x, WALok: true, Saved: true}
+	}
+}
+
+// move has somebody consume from a mirror on its standby, as one can from 16 on, what
+// the slot's own consumer has not confirmed.
+func (f *faults) move(_ *rapid.T, some, name string) {
+	s := f.w.servers[some]
+	m := s.slots[name]
+	if s.up && s.node.InRecovery && m != nil && m.Marker != nil && m.Invalidated == "" && m.Confirmed.Or(0) < s.node.Replay.V {
+		m.Confirmed = s.node.Replay
+		f.w.placed[m.Incarnation.Birth.V] = place{s.node.Timeline, s.node.Replay.V}
+	}
+}
+
+// believe: what was moved by hand cannot be told from what the slot had before a
+// crash took that back. So from there on it counts as confirmed.
+func (f *faults) believe() {
+	if f.w.memory.Steady.Or(true) {
+		return
+	}
+	for _, s := range f.w.servers {
+		for _, m := range s.slots {
+			if id := f.w.origin[m.Incarnation.Birth.Or(time.Time{})]; f.w.highest[id] != nil && m.Kind == cluster.Logical {
+				at := f.w.placed[m.Incarnation.Birth.V]
+				f.w.highest[id][at.timeline] = max(f.w.highest[id][at.timeline], m.Confirmed.Or(0))
+			}
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ func (f *faults) cycle(t *rapid.T) {
 	}
 	f.remember()
 	f.w.turn()
+	f.believe()
 	f.count()
 }
 

@@ -55,6 +55,9 @@ func compareStrings(a, b string) int {
 // somebody uses that one. Where no slot can have gone back, a mirror that is beyond
 // was moved by somebody.
 func (c *cycle) learnHighest(t *tracked) {
+	if c.m.Steady.Or(false) {
+		return
+	}
 	for _, name := range c.standbys {
 		if _, ok := c.readable(name); !ok || !c.firsts[name] {
 			continue
@@ -65,7 +68,7 @@ func (c *cycle) learnHighest(t *tracked) {
 		}
 		if s.Marker.Timeline < c.m.Timeline {
 			t.note.Before = max(t.note.Before, s.Confirmed.Or(0))
-		} else if !c.m.Steady.Or(false) {
+		} else {
 			t.note.HighestF = max(t.note.HighestF, s.Confirmed.Or(0))
 		}
 	}
