@@ -98,6 +98,7 @@ var actions = []action{
 	}},
 	{"foreign slot", 1, (*faults).foreign},
 	{"move a mirror by hand", 1, (*faults).move},
+	{"move a mirror while nobody leads", 1, func(f *faults, t *rapid.T, some, slot string) { f.move(t, some, slot); f.w.newLeader() }},
 	{"outdate a catalog row", 3, func(f *faults, _ *rapid.T, _, _ string) { f.led(f.w.outdate) }},
 	{"connect", 2, func(f *faults, t *rapid.T, some, _ string) {
 		if s := f.w.servers[some]; s.up {
