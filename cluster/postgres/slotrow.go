@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,6 +78,9 @@ func scanSlots(rows pgx.Rows) ([]cluster.Slot, error) {
 
 func (r *slotRow) convert() (cluster.Slot, error) {
 	s := r.slot
+	// A database of SQL_ASCII may have any bytes in its name; what is remembered of it
+	// goes through JSON, and must come back the same.
+	s.Database = strings.ToValidUTF8(s.Database, "\uFFFD")
 	s.Kind, s.Snapshot = cluster.SlotKind(r.kind), cluster.SnapshotState(r.snapshot)
 	if s.Kind != cluster.Physical && s.Kind != cluster.Logical {
 		return s, fmt.Errorf("kind %q is neither physical nor logical", r.kind)

@@ -56,6 +56,9 @@ func (c *cycle) remembered(slot, node string) Verdict {
 // anything of the mirror itself.
 func judged(v Verdict) bool { return v.State != "" && v.State != Unknown }
 
+// preferSafe is what is left to do while there is no primary to make a mirror from.
+const preferSafe = "prefer a standby whose verdict is SAFE when you promote one"
+
 // absentPrimary gives what a standby's own read says against a remembered verdict.
 func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 	slot, fact := pr.t.slot.Name, pr.fact
@@ -75,13 +78,14 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 	}
 	if mirror == nil || !c.isMirror(*mirror) {
 		return &finding{Unsafe, ReasonSlotMissing, fmt.Sprintf("%s has no mirror of %s, and there is no primary to make one from", pr.node, slot),
-			"prefer a standby whose verdict is SAFE when you promote one"}
+			preferSafe}
 	}
 	pr.mirror = mirror
 	if mirror.Invalidated != "" {
 		return lostRule(c, pr)
 	}
 	if f := unfitRule(c, pr); f != nil {
+		f.hint = preferSafe // nothing can be shipped to it now
 		return f
 	}
 	if f := c.absentOutrun(pr); f != nil {
@@ -94,7 +98,7 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 	}
 	if !known {
 		return &finding{Unknown, ReasonStale, fmt.Sprintf("%s has a mirror of %s; whether it was protected is not known without a primary", pr.node, slot),
-			"prefer a standby whose verdict is SAFE when you promote one"}
+			preferSafe}
 	}
 	return nil
 }

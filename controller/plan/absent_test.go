@@ -77,3 +77,14 @@ func TestAPlanSaysThatItMakesTheMirror(t *testing.T) {
 		t.Errorf("%d verdicts", len(w.plan.Verdicts))
 	}
 }
+
+// Nobody can ship it a file then.
+func TestMirrorWithoutItsFileAndWithoutAPrimary(t *testing.T) {
+	w := settled(t)
+	w.servers["a"].up = false
+	app(w, "b").Snapshot = cluster.SnapshotAbsent
+	w.turn()
+	if v := w.verdict("app", "b"); v.Reason != ReasonBadSnapshot || v.Hint != preferSafe {
+		t.Errorf("it is %+v", v)
+	}
+}

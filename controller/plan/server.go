@@ -145,14 +145,14 @@ func (c *cycle) absentServer(pr *pair, known bool) *finding {
 	switch {
 	case pr.there == nil || !pr.there.Synced || pr.there.Temporary:
 		return &finding{Unsafe, ReasonSlotMissing, fmt.Sprintf("%s has no copy of %s that a promotion would keep, and there is no primary to make one from", pr.node, slot),
-			"prefer a standby whose verdict is SAFE when you promote one"}
+			preferSafe}
 	case pr.there.Invalidated != "":
 		return copyLostRule(c, pr)
 	case c.absentOutrun(pr) != nil:
 		return c.absentOutrun(pr)
 	case !known:
 		return &finding{Unknown, ReasonStale, fmt.Sprintf("%s has the server's copy of %s; how far it is behind is not known without a primary", pr.node, slot),
-			"prefer a standby whose verdict is SAFE when you promote one"}
+			preferSafe}
 	}
 	return nil
 }
