@@ -56,6 +56,25 @@ func TestMirrorThatWasMovedWhileNobodyLed(t *testing.T) {
 	}
 }
 
+// The next leader knows of it at once, not only when positions are due in the ledger.
+func TestMirrorsOfBeforeACrashAreTheNextLeadersToo(t *testing.T) {
+	w := settled(t)
+	old := *app(w, "a")
+	w.catchUp("app")
+	w.replayAll()
+	w.turn()
+	made := app(w, "b").Incarnation
+	app(w, "a").Confirmed, app(w, "a").Restart = old.Confirmed, old.Restart // a crash
+	w.primary().node.Started = w.now
+	w.turn()
+	w.newLeader()
+	w.turns(2)
+	w.mustBe(t, "app", "b", Safe, "")
+	if app(w, "b").Incarnation != made || !w.has(CondPrimaryBehindMirror) {
+		t.Errorf("the mirror was made anew: conditions %v", w.conditions)
+	}
+}
+
 // A standby that comes later in a reign in which the primary has crashed may have
 // what the slot had before that, and the ledger does not.
 func TestMirrorOfAStandbyThatComesAfterACrashIsBelieved(t *testing.T) {

@@ -21,6 +21,7 @@ type cycle struct {
 	lead      leadership
 	readAt    time.Time // of the primary
 	successor bool      // the first read of a new primary or timeline
+	restarted bool      // the first read of a primary since it was started
 	// ledTimeline is the one that was remembered before this read.
 	ledTimeline cluster.Timeline
 	fresh       bool // the first read of all: nothing is known of the time before
@@ -146,15 +147,19 @@ func (c *cycle) succession() {
 		c.m.branched()
 	}
 	c.m.SystemID, c.m.Timeline, c.m.Primary = c.lead.systemID, n.Timeline, c.lead.primary
-	c.m.serves(Server{Primary: c.lead.primary, Timeline: n.Timeline, Started: n.Started})
+	c.restarted = c.m.serves(Server{Primary: c.lead.primary, Timeline: n.Timeline, Started: n.Started})
 }
 
-// serves notes which server's slots are read. A crash takes them back to where they
-// were saved; which of this leader's reads that was before is not told apart.
-func (m *Memory) serves(now Server) {
-	same := now.Primary == m.Server.Primary && now.Timeline == m.Server.Timeline && now.Started.Equal(m.Server.Started)
+// serves notes which server's slots are read, and whether that one has begun anew. A
+// crash takes slots back to where they were saved; which of this leader's reads that
+// was before is not told apart.
+func (m *Memory) serves(now Server) (restarted bool) {
+	was := m.Server
+	restarted = !now.Started.Equal(was.Started)
+	same := now.Primary == was.Primary && now.Timeline == was.Timeline && !restarted
 	m.Steady = cluster.Some(same && m.Steady.Or(true))
 	m.Server = now
+	return restarted
 }
 
 // maxReigns bounds the history of roles and timelines.

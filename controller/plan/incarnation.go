@@ -39,6 +39,8 @@ func (c *cycle) track(s cluster.Slot) tracked {
 		}
 	case isRecreated(note, s):
 		note = c.recreated(&t, note)
+	case c.restarted:
+		note.Before = max(note.Before, note.HighestF) // for the next leader, whose ledger has the one at once
 	}
 	if known && note.TwoPhase != s.TwoPhase {
 		delete(c.m.Kept, s.Name) // a read of before that says nothing of two_phase_at

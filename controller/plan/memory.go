@@ -82,8 +82,8 @@ type SlotNote struct {
 	Plugin      string                        `json:"plugin"`
 	TwoPhaseAt  cluster.Opt[cluster.LSN]      `json:"two_phase_at"`
 	TwoPhase    bool                          `json:"two_phase"`
-	// Before is the highest confirmed_flush_lsn that earlier primaries reported.
-	// A mirror may stand there although this primary's slot does not.
+	// Before is the highest confirmed_flush_lsn that earlier primaries reported, or this
+	// one before it was started last. A mirror may stand there although the slot does not.
 	Before cluster.LSN `json:"before"`
 	// Ancestors are the incarnations on earlier primaries that this slot goes
 	// back to, newest last: mirrors made from them are mirrors of this slot.
