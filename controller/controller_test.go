@@ -189,6 +189,28 @@ func TestASuccessorRecallsTheGeneration(t *testing.T) {
 	}
 }
 
+// The first cycle after a promotion begins a new generation, and its controller ends
+// before it has dropped anything.
+func TestASuccessorKnowsWhatAPromotionWasJudgedTo(t *testing.T) {
+	s := newStage(t)
+	s.cycle(t)
+	promoted := s.c.memory
+	promoted.Timeline, promoted.Generation, promoted.Slots = promoted.Timeline+1, promoted.Generation+1, maps.Clone(promoted.Slots)
+	note := promoted.Slots["cdc"]
+	note.Unproven = true
+	promoted.Slots["cdc"] = note
+	if err := s.c.rememberFirst(t.Context(), promoted); err != nil {
+		t.Fatal(err)
+	}
+	mem, err := status.Recall(s.term.parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mem.Timeline != promoted.Timeline || !mem.Slots["cdc"].Unproven {
+		t.Errorf("the successor knows timeline %d, and of cdc %+v", mem.Timeline, mem.Slots["cdc"])
+	}
+}
+
 func TestASuccessorKnowsEverySlotThatWasSeen(t *testing.T) {
 	s := newStage(t)
 	s.cycle(t)

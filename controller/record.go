@@ -210,7 +210,16 @@ func (c *Controller) rememberFirst(ctx context.Context, mem plan.Memory) error {
 	if err != nil {
 		return err
 	}
-	parts, err := packed(map[string][]byte{status.PartCluster: doc.Text})
+	texts := map[string][]byte{}
+	if mem.Timeline != c.memory.Timeline || mem.Primary != c.memory.Primary {
+		// The cluster's part says that this promotion has been judged: what that found must
+		// be known with it.
+		if texts, err = status.PositionParts(mem, c.deps.Now(), nil); err != nil {
+			return err
+		}
+	}
+	texts[status.PartCluster] = doc.Text
+	parts, err := packed(texts)
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,10 @@ func TestFindings(t *testing.T) {
 		"moved by somebody": {func(f *Facts) {
 			f.Ledger.Value.Verdicts[plan.Pair{Slot: "cdc", Standby: "b"}] = plan.Verdict{State: plan.Unsafe, Reason: plan.ReasonMirrorAhead}
 		}, plan.ReasonMirrorAhead, true},
+		"used, and left beyond": {func(f *Facts) {
+			f.Ledger.Value.Verdicts[plan.Pair{Slot: "cdc", Standby: "b"}] = plan.Verdict{State: plan.Unsafe, Reason: plan.ReasonInUse}
+			slot(f).Confirmed = cluster.Some(cluster.LSN(101))
+		}, plan.ReasonMirrorAhead, true},
 		"missing": {func(f *Facts) { f.Local.Value.Slots = nil }, plan.ReasonSlotMissing, false},
 		"foreign": {func(f *Facts) { slot(f).Marker = nil }, plan.ReasonNotOurs, false},
 		"foreign scope": {func(f *Facts) {

@@ -105,7 +105,7 @@ func unproven(f Facts, s cluster.Slot, note plan.SlotNote) *Finding {
 	if why := unprotected(f, s); why != "" {
 		return gap("%s", why)
 	}
-	if used := misused(f, s); used != nil {
+	if used := misused(f, s, note); used != nil {
 		return used
 	}
 	switch {
@@ -121,11 +121,13 @@ func unproven(f Facts, s cluster.Slot, note plan.SlotNote) *Finding {
 
 // misused: from 16 on somebody can move a mirror on its standby beyond what the
 // slot's consumer has confirmed. A consumer that goes on from there misses the rest.
-func misused(f Facts, s cluster.Slot) *Finding {
+func misused(f Facts, s cluster.Slot, note plan.SlotNote) *Finding {
 	last := f.Ledger.Value.Verdicts[plan.Pair{Slot: s.Name, Standby: f.Node}]
 	switch {
 	case s.ActivePID != 0:
 		return &Finding{Reason: plan.ReasonInUse, Message: fmt.Sprintf("process %d is using it there, and may have moved it beyond what its consumer has", s.ActivePID)}
+	case last.Reason == plan.ReasonInUse && highest(note) != 0 && s.Confirmed.Or(0) > highest(note):
+		return &Finding{Reason: plan.ReasonMirrorAhead, Drop: true, Message: "somebody was using it, and has left it beyond all that the primary is known to have reported"}
 	case last.Reason == plan.ReasonMirrorAhead:
 		return &Finding{Reason: plan.ReasonMirrorAhead, Drop: true, Message: "the last controller saw it beyond all that the primary ever reported"}
 	}

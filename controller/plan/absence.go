@@ -92,7 +92,7 @@ func (c *cycle) absentPrimary(pr *pair, known bool) *finding {
 		return f
 	}
 	if known {
-		if pr.noteMoved(c.m.Slots[slot]); pr.note.Moved {
+		if pr.noteMoved(c.m.Slots[slot], false); pr.note.Moved {
 			return movedFinding(pr, c.m.Slots[slot])
 		}
 	}

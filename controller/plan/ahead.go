@@ -39,7 +39,10 @@ func movedFinding(pr *pair, note SlotNote) *finding {
 }
 
 // noteMoved remembers such a mirror for the promotion of its node. While somebody
-// uses it, it stands where that consumer is.
-func (pr *pair) noteMoved(note SlotNote) {
-	pr.note.Moved = pr.mirror.ActivePID == 0 && outruns(*pr.mirror, note)
+// uses it, it stands where that consumer is. Where there is a primary, that is not
+// known to be the slot's: once it has left, nobody must go on from there.
+func (pr *pair) noteMoved(note SlotNote, primary bool) {
+	beyond, used := outruns(*pr.mirror, note), pr.mirror.ActivePID != 0
+	pr.note.Moved = beyond && !used
+	pr.note.Used = used && (beyond && primary || pr.note.Used)
 }

@@ -156,3 +156,25 @@ func TestMirrorInUseStaysWithItsConsumer(t *testing.T) {
 		t.Error("it was taken from its consumer")
 	}
 }
+
+// Somebody has used it while there was a primary, whose slot has a consumer of its own,
+// and is gone by the time of the promotion: that consumer must not go on from there.
+func TestMirrorThatWasUsedDoesNotOutliveThePromotion(t *testing.T) {
+	for name, beyond := range map[string]bool{"beyond the slot": true, "where it was": false} {
+		w := settled(t)
+		app(w, "b").ActivePID = 4711
+		if beyond {
+			moves(w)
+		}
+		w.turn()
+		w.mustBe(t, "app", "b", Unsafe, ReasonInUse)
+		w.servers["a"].up = false
+		w.turn()
+		w.promote("b")
+		app(w, "b").ActivePID = 0
+		w.turns(2)
+		if gone := w.primary().slots["app"] == nil; w.primary() != w.servers["b"] || gone != beyond || w.has(CondSlotMissing) != beyond {
+			t.Errorf("%s: it is gone: %t, conditions %v", name, gone, w.conditions)
+		}
+	}
+}

@@ -140,6 +140,7 @@ type PairNote struct {
 	Touched  time.Time   // when a call last had the mirror in hand
 	Dropped  bool        // the last plan dropped what was there
 	Moved    bool        // the mirror stands, by nobody's use now, where no read of a primary has been
+	Used     bool        // the same, by somebody's use while there was a primary
 }
 
 // Tried is the last change of a pair that came to nothing: the same change is

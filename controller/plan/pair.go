@@ -35,9 +35,9 @@ func (c *cycle) makePairs() {
 	}
 	for _, pr := range c.pairs {
 		if pr.mirror != nil && !c.replaces(pr) {
-			pr.noteMoved(pr.t.note)
+			pr.noteMoved(pr.t.note, true)
 		} else if pr.read {
-			pr.note.Moved = false
+			pr.note.Moved, pr.note.Used = false, false
 		}
 		c.removal(pr)
 		c.propose(pr)

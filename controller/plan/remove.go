@@ -121,7 +121,20 @@ func (c *cycle) isUnproven(s cluster.Slot) bool {
 		return true
 	}
 	last := c.m.Pairs[Pair{Slot: s.Name, Standby: c.lead.primary}]
-	return s.Marker.Generation < floor || last.Verdict.Reason == ReasonProtectionGap || last.Moved || fileIsGone(s) || c.unseenSince(s.Marker.Timeline)
+	moved := last.Moved || last.Used && s.ActivePID == 0
+	return s.Marker.Generation < floor || last.Verdict.Reason == ReasonProtectionGap || moved || fileIsGone(s) ||
+		ofEarlierSlot(s, c.m.Slots[s.Name]) || c.unseenSince(s.Marker.Timeline)
+}
+
+// ofEarlierSlot: the slot that was last seen under that name was made after the one
+// that this is a mirror of, and may have begun further back, as the copy of another.
+// What the ledger shows may be the older of the two.
+func ofEarlierSlot(mirror cluster.Slot, note SlotNote) bool {
+	source := mirror.Marker.Source
+	if source.Same(note.Incarnation) || contains(note.Ancestors, source) {
+		return false
+	}
+	return source.Birth.V.Before(note.Incarnation.Birth.V)
 }
 
 // fileIsGone: a later file counts as long as decoding has not come by it.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -162,5 +163,50 @@ func TestLaterFileThatDecodingHasPassedIsNotMissed(t *testing.T) {
 		if fileIsGone(slot) != gone {
 			t.Errorf("with a file at %s it is gone: %t", witness, !gone)
 		}
+	}
+}
+
+// The slot was made anew, perhaps as a copy of one further back, and its mirror on b
+// could not be replaced before the promotion. A ledger that is older than the mirror
+// says nothing against it.
+func TestMirrorOfAnEarlierSlotDoesNotOutliveThePromotion(t *testing.T) {
+	for name, earlier := range map[string]bool{"of the slot before": true, "of a slot after": false} {
+		w := settled(t)
+		w.refuse = func(s Step) string {
+			if s.Node == "b" {
+				return "connection reset"
+			}
+			return ""
+		}
+		delete(w.primary().slots, "app")
+		w.createSlot("app")
+		w.turn()
+		w.refuse = nil
+		if !earlier {
+			source := &app(w, "b").Marker.Source
+			source.Birth.V = source.Birth.V.Add(time.Hour)
+		}
+		w.promote("b")
+		w.turns(2)
+		if gone := w.servers["b"].slots["app"] == nil; gone != earlier || w.has(CondSlotMissing) != earlier || w.primary() != w.servers["b"] {
+			t.Errorf("%s: it is gone: %t, conditions %v", name, gone, w.conditions)
+		}
+	}
+}
+
+// A slot that none is mirrored from stands under that name on the new primary.
+func TestSlotOfAnotherKindInAMirrorsPlaceIsNoSlotThatCameThrough(t *testing.T) {
+	w := settled(t)
+	w.promote("b")
+	w.servers["b"].slots["app"] = physical("app")
+	w.turns(4)
+	if !w.has(CondSlotMissing) || w.servers["b"].slots["app"] == nil {
+		t.Errorf("on b is %+v, conditions %v", w.servers["b"].slots["app"], w.conditions)
+	}
+	w.createSlot("app")
+	w.replayAll()
+	w.turns(2)
+	if w.has(CondSlotMissing) {
+		t.Error("the slot that was made since is told of as missing")
 	}
 }

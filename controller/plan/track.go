@@ -12,8 +12,11 @@ import (
 func (c *cycle) trackSlots() {
 	present := map[string]bool{}
 	for _, s := range sortedSlots(c.lead.read.Slots) {
-		present[s.Name] = true
 		selected := c.p.Selected(s)
+		if !selected && c.tookThePlace(s.Name) {
+			continue
+		}
+		present[s.Name] = true
 		if !selected && !c.m.Slots[s.Name].Unproven {
 			delete(c.m.Slots, s.Name) // no longer selected: not judged, its mirrors stay while they are protected
 		}
@@ -32,6 +35,14 @@ func (c *cycle) trackSlots() {
 		c.tracks[s.Name] = &t
 	}
 	c.countAbsent(present)
+}
+
+// tookThePlace: a slot that is none to be mirrored, as a physical one, stands on a new
+// primary under the name of one that is, which did not come through.
+func (c *cycle) tookThePlace(name string) bool {
+	note, known := c.m.Slots[name]
+	missing := c.successor || note.LostWith == c.m.Timeline
+	return known && missing && !note.Unproven && note.Plugin != "" && c.p.wants(name, note.Database, note.Plugin)
 }
 
 func sortedSlots(slots []cluster.Slot) []cluster.Slot {

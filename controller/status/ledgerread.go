@@ -145,10 +145,36 @@ func Recall(parts map[string][]byte) (plan.Memory, error) {
 	}
 	mem := whole.Memory
 	mem.Slots = seen.notes
+	if mem.Pairs, err = moved(parts); err != nil {
+		return plan.Memory{}, err
+	}
 	if r := standbys.Reached; r != nil && r.Timeline == mem.Timeline {
 		mem.Reached = r.LSN
 	}
 	return mem, nil
+}
+
+// moved are the mirrors that somebody was seen to have moved: they must not outlive a
+// promotion either that comes before the next leader.
+func moved(parts map[string][]byte) (map[plan.Pair]plan.PairNote, error) {
+	pairs := map[plan.Pair]plan.PairNote{}
+	for name := range parts {
+		if !strings.HasPrefix(name, slotsPrefix) {
+			continue
+		}
+		var part slotsPart
+		if err := decode(parts, name, &part, &part.Version); err != nil {
+			return nil, err
+		}
+		for _, slot := range part.Slots {
+			for _, p := range slot.Standbys {
+				if p.Reason == plan.ReasonMirrorAhead {
+					pairs[plan.Pair{Slot: slot.Name, Standby: p.Node}] = plan.PairNote{Moved: true}
+				}
+			}
+		}
+	}
+	return pairs, nil
 }
 
 // FromLedger gives the document as a follower, or a command without a daemon,

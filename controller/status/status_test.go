@@ -263,3 +263,20 @@ func TestLedgerGivesMemoryAndStatusBack(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// What somebody has moved must not outlive a promotion, whoever leads then.
+func TestLedgerGivesMovedMirrorsBack(t *testing.T) {
+	parts, err := status.SlotTexts(status.Status{Slots: []status.Slot{{Name: "app", Standbys: []status.Standby{
+		{Node: "b", Verdict: plan.Unsafe, Reason: plan.ReasonMirrorAhead}, {Node: "c", Verdict: plan.Safe}}}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, err := status.Recall(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[plan.Pair]plan.PairNote{{Slot: "app", Standby: "b"}: {Moved: true}}
+	if d := cmp.Diff(want, mem.Pairs); d != "" {
+		t.Error(d)
+	}
+}

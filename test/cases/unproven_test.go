@@ -1,0 +1,106 @@
+package cases
+
+import (
+	"testing"
+
+	"github.com/slotkeeper/slotkeeper/controller/plan"
+	"github.com/slotkeeper/slotkeeper/test/harness"
+)
+
+// A slot is dropped and made again, as a copy of one that is behind: its consumer goes
+// back. A standby that could not be reached meanwhile has the mirror of the earlier
+// slot, which is past what that consumer still needs, and is promoted.
+func TestMirrorOfAnEarlierSlotDoesNotOutliveThePromotion(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
+	link := s.Link(s.B)
+	s.Exec(s.A, "CREATE TABLE t (id int)")
+	s.Logical(s.A, "cdc", "behind")
+	s.Run()
+	s.Exec(s.A, "INSERT INTO t VALUES (1)")
+	s.Get(s.A, "cdc")
+	s.Mirrored("cdc", s.B)
+	s.Safe([]string{"cdc", "behind"})
+	link.Cut()
+	s.Verdict("cdc", s.B, plan.Unknown, plan.ReasonUnreachable)
+	s.Exec(s.A, "SELECT pg_drop_replication_slot('cdc')")
+	s.Exec(s.A, "SELECT pg_copy_logical_replication_slot('behind', 'cdc')")
+	if want := s.Peek(s.A, "cdc"); len(want) != 1 {
+		t.Fatalf("the scene is not set: the copy sends %q", want)
+	}
+	s.Condition(plan.CondSlotRecreated)
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	s.FailOver(s.B)
+	link.Heal()
+	missing := s.Condition(plan.CondSlotMissing)
+	if missing.Subject != "cdc" || s.Has(s.B, "cdc") {
+		t.Errorf("of %s it is said %q; it is there: %t", missing.Subject, missing.Message, s.Has(s.B, "cdc"))
+	}
+	if got := s.Get(s.B, "behind"); len(got) != 1 {
+		t.Errorf("the other slot sends %q", got)
+	}
+}
+
+// Somebody uses the mirror on its standby and confirms there what the slot's own
+// consumer has not, and leaves just before the promotion.
+func TestMirrorUsedUntilThePromotion(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Major: max(harness.Major(t), 17), Settings: harness.Still()})
+	s.Exec(s.A, "INSERT INTO t VALUES (1)")
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	consumer := program(s, s.B, "pg_recvlogical", "--dbname=postgres", "--slot=cdc", "--start", "--file=/dev/null", "--status-interval=1", "--fsync-interval=1")
+	s.Wait("the consumer to confirm the row", func() (bool, string) {
+		at := s.Slot(s.B, "cdc").Confirmed
+		return at > s.Slot(s.A, "cdc").Confirmed, "it has confirmed " + at.String()
+	})
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonInUse)
+	s.FreezeAtRest()
+	s.OK(consumer.Process.Kill())
+	s.Wait("the consumer to go", func() (bool, string) { return activePID(s, s.B, "cdc") == "", "it has the mirror" })
+	s.FailOver(s.B)
+	s.ThawDaemon()
+	missing := s.Condition(plan.CondSlotMissing)
+	if missing.Subject != "cdc" || s.Has(s.B, "cdc") {
+		t.Errorf("of %s it is said %q; it is there: %t", missing.Subject, missing.Message, s.Has(s.B, "cdc"))
+	}
+}
+
+// The controller that saw it moved is another one by the time of the promotion.
+func TestMovedMirrorDoesNotOutliveItsController(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Major: max(harness.Major(t), 17), Settings: harness.Still()})
+	s.Exec(s.A, "INSERT INTO t VALUES (1)")
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	s.OK(s.A.Kill(s.Ctx))
+	s.Exec(s.B, "SELECT pg_replication_slot_advance('cdc', pg_last_wal_replay_lsn())")
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonMirrorAhead)
+	s.StopDaemon()
+	s.OK(s.B.Promote(s.Ctx))
+	s.Run()
+	missing := s.Condition(plan.CondSlotMissing)
+	if missing.Subject != "cdc" || s.Has(s.B, "cdc") {
+		t.Errorf("of %s it is said %q; it is there: %t", missing.Subject, missing.Message, s.Has(s.B, "cdc"))
+	}
+}
+
+// A slot of another kind stands in the mirror's place on the node that is promoted:
+// the one that was there before is missing, and that is said.
+func TestAnotherKindOfSlotInTheMirrorsPlaceAtThePromotion(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Settings: harness.Still()})
+	s.FreezeAtRest()
+	s.Exec(s.B, "SELECT pg_drop_replication_slot('cdc')")
+	s.Exec(s.B, "SELECT pg_create_physical_replication_slot('cdc')")
+	s.ThawDaemon()
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonNotOurs)
+	s.FailOver(s.B)
+	missing := s.Condition(plan.CondSlotMissing)
+	if missing.Subject != "cdc" {
+		t.Errorf("of %s it is said %q", missing.Subject, missing.Message)
+	}
+	s.Cycles(3)
+	s.Condition(plan.CondSlotMissing)
+	if !s.Has(s.B, "cdc") {
+		t.Error("the slot of another kind was dropped")
+	}
+}
