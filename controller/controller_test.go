@@ -196,6 +196,7 @@ func TestASuccessorKnowsWhatAPromotionWasJudgedTo(t *testing.T) {
 	s.cycle(t)
 	promoted := s.c.memory
 	promoted.Timeline, promoted.Generation, promoted.Slots = promoted.Timeline+1, promoted.Generation+1, maps.Clone(promoted.Slots)
+	promoted.Server.Timeline = promoted.Timeline
 	note := promoted.Slots["cdc"]
 	note.Unproven = true
 	promoted.Slots["cdc"] = note

@@ -12,6 +12,7 @@ import (
 	"github.com/slotkeeper/slotkeeper/cluster/etcd"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/output"
+	"github.com/slotkeeper/slotkeeper/primary"
 )
 
 func newUninstallCommand() *cobra.Command {
@@ -106,6 +107,9 @@ func (u *uninstaller) nodes(ctx context.Context, t *term, peers []*peer) {
 			ready = append(ready, p)
 		}
 	}
+	for _, p := range ready {
+		u.own(ctx, t, p)
+	}
 	for _, kinds := range [][]cluster.MarkerKind{
 		{cluster.MarkMirror},
 		{cluster.MarkWAL, cluster.MarkHold},
@@ -157,6 +161,39 @@ func fenceText(answer string) string {
 		return "fenced: another controller has led since"
 	}
 	return answer
+}
+
+// own has the slots of a primary that were mirrors until its promotion count as its
+// originals. No controller has marked them so where none has run since, or where they
+// are not selected any more. They are their consumers' all the same, and stay.
+func (u *uninstaller) own(ctx context.Context, t *term, p *peer) {
+	var names []string
+	var incarnations []cluster.Incarnation
+	at := map[string]*cluster.Slot{}
+	for i, s := range p.read.Slots {
+		if s.Marker != nil && s.Marker.Scope == u.config.Scope && s.Marker.Kind == cluster.MarkMirror && s.Invalidated == "" {
+			names, incarnations = append(names, s.Name), append(incarnations, s.Incarnation)
+			at[s.Name] = &p.read.Slots[i]
+		}
+	}
+	if p.read.Node.InRecovery || len(names) == 0 || !u.leads(t, p) {
+		return
+	}
+	rows, err := primary.Mark(ctx, p.session, u.fence(t, p), names, incarnations)
+	if err != nil {
+		u.fail(p.member.Name, fmt.Sprintf("slots %q", names), exitUnknown, explain(err))
+	}
+	for _, row := range rows {
+		if s := at[row.Name]; s != nil && (row.Code == cluster.CodeMarked || row.Code == cluster.CodeUnchanged) {
+			s.Marker = &cluster.Marker{Scope: u.config.Scope, Kind: cluster.MarkOriginal}
+			delete(at, row.Name)
+		} else if s != nil {
+			u.fail(p.member.Name, "marker of "+row.Name, exitNotSafe, oneLine(withHint(fmt.Sprintf("%s: %s", row.Code, row.Detail), row.Hint)))
+		}
+	}
+	for _, s := range at {
+		s.Marker = nil // not to be dropped
+	}
 }
 
 func (u *uninstaller) drop(ctx context.Context, t *term, p *peer, kinds []cluster.MarkerKind) {

@@ -147,6 +147,9 @@ func TestMirrorInUseIsNotTakenForWhereTheSlotWas(t *testing.T) {
 // The consumer that has moved it keeps it where the node is promoted under it.
 func TestMirrorInUseStaysWithItsConsumer(t *testing.T) {
 	w := settled(t)
+	w.write(0x2000)
+	w.replayAll()
+	w.turns(2)
 	app(w, "b").ActivePID = 4711
 	moves(w)
 	w.turn()
@@ -154,6 +157,13 @@ func TestMirrorInUseStaysWithItsConsumer(t *testing.T) {
 	w.turns(2)
 	if w.primary() != w.servers["b"] || w.primary().slots["app"] == nil {
 		t.Error("it was taken from its consumer")
+	}
+	// Where that is another one, the slot's own misses what lies between, and must be told.
+	w.primary().slots["app"].ActivePID = 0
+	w.turns(2)
+	told := w.condition(CondConsumerAhead)
+	if told == nil || told.Severity != Critical || !strings.Contains(told.Message, "used there before the promotion") {
+		t.Errorf("of the other it is said: %+v", told)
 	}
 }
 

@@ -52,11 +52,13 @@ func (c *cycle) outrun(pr *pair, confirmed cluster.LSN) *finding {
 }
 
 // Ahead says that a consumer has confirmed (From, To] and that this timeline
-// does not have it. Jumped: the slot has been moved there.
+// does not have it. Jumped: the slot has been moved there. Used: by another consumer,
+// which used the mirror that the slot was, and does so still.
 type Ahead struct {
 	From   cluster.LSN `json:"from"`
 	To     cluster.LSN `json:"to"`
 	Jumped bool        `json:"jumped,omitempty"`
+	Used   bool        `json:"used,omitempty"`
 	At     time.Time   `json:"at"`
 }
 
@@ -74,6 +76,9 @@ func (c *cycle) noteAhead(t *tracked, before SlotNote, known bool) {
 		if fork := forkOf(n, c.ledTimeline); before.HighestF > fork {
 			t.note.Ahead = Ahead{From: fork, To: before.HighestF, At: c.readAt}
 		}
+		if c.m.Pairs[Pair{Slot: t.slot.Name, Standby: c.lead.primary}].Used && t.slot.ActivePID != 0 {
+			t.note.Ahead = Ahead{From: max(before.HighestF, before.Before), To: t.slot.Confirmed.Or(0), Used: true, At: c.readAt}
+		}
 	}
 	if !known || t.recreated || len(n.History) == 0 {
 		t.note.Joined = true
@@ -87,6 +92,8 @@ func (c *cycle) noteAhead(t *tracked, before SlotNote, known bool) {
 	case end != 0 && before.Last.OK && last.Confirmed > end && t.pos.Confirmed > end && !c.successor:
 		t.note.jump(end, t.pos.Confirmed, c.readAt)
 	case t.note.Joined || t.pos.Confirmed <= fork || !sending:
+	case t.note.Ahead.Used:
+		t.note.Joined = true // it says nothing of the other consumer
 	case sent >= t.pos.Confirmed:
 		t.note.Ahead, t.note.Joined = Ahead{}, true
 	default:
@@ -127,8 +134,11 @@ func (c *cycle) consumersAhead() {
 		a := t.note.Ahead
 		cond := Condition{Code: CondConsumerAhead, Subject: t.slot.Name, Severity: Critical}
 		switch {
-		case a.To == 0 || a.Jumped && c.now.Sub(a.At) >= aheadFor:
+		case a.To == 0 || (a.Jumped || a.Used) && c.now.Sub(a.At) >= aheadFor:
 			continue
+		case a.Used:
+			cond.Message = fmt.Sprintf("slot %s on %s was used there before the promotion, and stood at %s in its first read: its consumer on the old primary had confirmed %s, and misses (%s, %s] where it is another", t.slot.Name, c.lead.primary, a.To, a.From, a.From, a.To)
+			cond.Hint = "if the consumer that has the slot now is not its own, stop it, drop the slot and let the other start anew"
 		case a.Jumped:
 			cond.Message = fmt.Sprintf("slot %s on %s was moved to %s by its consumer, beyond what was sent to it: (%s, %s] of timeline %d never reaches the consumer", t.slot.Name, c.lead.primary, a.To, a.From, a.To, c.m.Timeline)
 			cond.Hint = "the consumer goes by a position of the old primary: copy its tables anew, or compare them with the primary's"

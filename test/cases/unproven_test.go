@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/slotkeeper/slotkeeper/controller/plan"
@@ -103,4 +104,32 @@ func TestAnotherKindOfSlotInTheMirrorsPlaceAtThePromotion(t *testing.T) {
 	if !s.Has(s.B, "cdc") {
 		t.Error("the slot of another kind was dropped")
 	}
+}
+
+// As before, but whoever uses the mirror goes on with it through the promotion: it is
+// not taken from under them. That the slot's own consumer misses something is said.
+func TestMirrorUsedThroughThePromotion(t *testing.T) {
+	t.Parallel()
+	s := harness.Mirrored(t, harness.Options{Major: max(harness.Major(t), 17), Settings: harness.Still()})
+	s.Exec(s.A, "INSERT INTO t VALUES (1)")
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	consumer := program(s, s.B, "pg_recvlogical", "--dbname=postgres", "--slot=cdc", "--start", "--file=/dev/null", "--status-interval=1", "--fsync-interval=1")
+	s.Wait("the consumer to confirm the row", func() (bool, string) {
+		at := s.Slot(s.B, "cdc").Confirmed
+		return at > s.Slot(s.A, "cdc").Confirmed, "it has confirmed " + at.String()
+	})
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonInUse)
+	pid := activePID(s, s.B, "cdc")
+	s.FailOver(s.B)
+	told := s.Condition(plan.CondConsumerAhead)
+	if told.Subject != "cdc" || told.Severity != plan.Critical || !strings.Contains(told.Message, "was used there before the promotion") {
+		t.Errorf("it is %s of %s: %q", told.Severity, told.Subject, told.Message)
+	}
+	if now := activePID(s, s.B, "cdc"); now != pid {
+		t.Errorf("process %s was using it, now it is %q", pid, now)
+	}
+	s.OK(consumer.Process.Kill())
+	s.Wait("the consumer to go", func() (bool, string) { return activePID(s, s.B, "cdc") == "", "it has the slot" })
+	s.Cycles(2)
+	s.Condition(plan.CondConsumerAhead)
 }

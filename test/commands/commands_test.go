@@ -155,6 +155,22 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	s.want(0, "sync", "2 of 2 pairs")
 }
 
+// A slot of a primary that no controller has looked at since it was a mirror is its
+// consumer's, and stays.
+func TestUninstallLeavesTheSlotsOfANewPrimary(t *testing.T) {
+	s := begin(t, 2)
+	s.StopDaemon()
+	s.OK(s.A.Kill(s.Ctx))
+	s.OK(s.B.Promote(s.Ctx))
+	s.want(4, "uninstall -o tsv", "b\toriginal cdc\tyes\tmarker removed, slot kept", "c\tmirror cdc\tyes\t")
+	if got := s.slots(s.B); !slices.Contains(got, "cdc") {
+		t.Errorf("b has %v", got)
+	}
+	if got := s.slots(s.C); slices.Contains(got, "cdc") {
+		t.Errorf("c has %v", got)
+	}
+}
+
 // A node that does not answer is named, and the ledger stays for another try.
 func TestUninstallNamesWhatItCouldNotReach(t *testing.T) {
 	s := begin(t, 2)
