@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -33,37 +34,50 @@ func TestMirrorOfAnEarlierSlotDoesNotOutliveThePromotion(t *testing.T) {
 	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
 	s.FailOver(s.B)
 	link.Heal()
-	missing := s.Condition(plan.CondSlotMissing)
-	if missing.Subject != "cdc" || s.Has(s.B, "cdc") {
-		t.Errorf("of %s it is said %q; it is there: %t", missing.Subject, missing.Message, s.Has(s.B, "cdc"))
-	}
+	wentWithThePromotion(s)
 	if got := s.Get(s.B, "behind"); len(got) != 1 {
 		t.Errorf("the other slot sends %q", got)
 	}
+}
+
+// wentWithThePromotion wants cdc not to be on b, and that to be said.
+func wentWithThePromotion(s *harness.Scene) {
+	s.T.Helper()
+	if missing := s.Condition(plan.CondSlotMissing); missing.Subject != "cdc" {
+		s.T.Errorf("of %s it is said %q", missing.Subject, missing.Message)
+	}
+	if s.Has(s.B, "cdc") {
+		s.T.Error("it is there")
+	}
+}
+
+// usedOnItsStandby is a scene in which somebody has confirmed on b what the consumer
+// of cdc has not, and goes on. That can be done from 16 on.
+func usedOnItsStandby(t *testing.T) (*harness.Scene, *exec.Cmd) {
+	t.Helper()
+	s := harness.Mirrored(t, harness.Options{Major: max(harness.Major(t), 17), Settings: harness.Still()})
+	s.Exec(s.A, "INSERT INTO t VALUES (1)")
+	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
+	stranger := program(s, s.B, "pg_recvlogical", "--dbname=postgres", "--slot=cdc", "--start", "--file=/dev/null", "--status-interval=1", "--fsync-interval=1")
+	s.Wait("it to confirm the row", func() (bool, string) {
+		at := s.Slot(s.B, "cdc").Confirmed
+		return at > s.Slot(s.A, "cdc").Confirmed, "it has confirmed " + at.String()
+	})
+	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonInUse)
+	return s, stranger
 }
 
 // Somebody uses the mirror on its standby and confirms there what the slot's own
 // consumer has not, and leaves just before the promotion.
 func TestMirrorUsedUntilThePromotion(t *testing.T) {
 	t.Parallel()
-	s := harness.Mirrored(t, harness.Options{Major: max(harness.Major(t), 17), Settings: harness.Still()})
-	s.Exec(s.A, "INSERT INTO t VALUES (1)")
-	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
-	consumer := program(s, s.B, "pg_recvlogical", "--dbname=postgres", "--slot=cdc", "--start", "--file=/dev/null", "--status-interval=1", "--fsync-interval=1")
-	s.Wait("the consumer to confirm the row", func() (bool, string) {
-		at := s.Slot(s.B, "cdc").Confirmed
-		return at > s.Slot(s.A, "cdc").Confirmed, "it has confirmed " + at.String()
-	})
-	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonInUse)
+	s, consumer := usedOnItsStandby(t)
 	s.FreezeAtRest()
 	s.OK(consumer.Process.Kill())
 	s.Wait("the consumer to go", func() (bool, string) { return activePID(s, s.B, "cdc") == "", "it has the mirror" })
 	s.FailOver(s.B)
 	s.ThawDaemon()
-	missing := s.Condition(plan.CondSlotMissing)
-	if missing.Subject != "cdc" || s.Has(s.B, "cdc") {
-		t.Errorf("of %s it is said %q; it is there: %t", missing.Subject, missing.Message, s.Has(s.B, "cdc"))
-	}
+	wentWithThePromotion(s)
 }
 
 // The controller that saw it moved is another one by the time of the promotion.
@@ -78,10 +92,7 @@ func TestMovedMirrorDoesNotOutliveItsController(t *testing.T) {
 	s.StopDaemon()
 	s.OK(s.B.Promote(s.Ctx))
 	s.Run()
-	missing := s.Condition(plan.CondSlotMissing)
-	if missing.Subject != "cdc" || s.Has(s.B, "cdc") {
-		t.Errorf("of %s it is said %q; it is there: %t", missing.Subject, missing.Message, s.Has(s.B, "cdc"))
-	}
+	wentWithThePromotion(s)
 }
 
 // A slot of another kind stands in the mirror's place on the node that is promoted:
@@ -110,15 +121,7 @@ func TestAnotherKindOfSlotInTheMirrorsPlaceAtThePromotion(t *testing.T) {
 // not taken from under them. That the slot's own consumer misses something is said.
 func TestMirrorUsedThroughThePromotion(t *testing.T) {
 	t.Parallel()
-	s := harness.Mirrored(t, harness.Options{Major: max(harness.Major(t), 17), Settings: harness.Still()})
-	s.Exec(s.A, "INSERT INTO t VALUES (1)")
-	s.OK(s.B.WaitCatchup(s.Ctx, s.A))
-	consumer := program(s, s.B, "pg_recvlogical", "--dbname=postgres", "--slot=cdc", "--start", "--file=/dev/null", "--status-interval=1", "--fsync-interval=1")
-	s.Wait("the consumer to confirm the row", func() (bool, string) {
-		at := s.Slot(s.B, "cdc").Confirmed
-		return at > s.Slot(s.A, "cdc").Confirmed, "it has confirmed " + at.String()
-	})
-	s.Verdict("cdc", s.B, plan.Unsafe, plan.ReasonInUse)
+	s, consumer := usedOnItsStandby(t)
 	pid := activePID(s, s.B, "cdc")
 	s.FailOver(s.B)
 	told := s.Condition(plan.CondConsumerAhead)
