@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 )
@@ -34,7 +35,7 @@ func (c *cycle) track(s cluster.Slot) tracked {
 		note = SlotNote{Incarnation: s.Incarnation}
 	case c.successor:
 		note = succeed(note, s)
-		if !c.descends(note, s) {
+		if !c.descends(before, note, s) {
 			note = c.recreated(&t, before)
 		}
 	case isRecreated(note, s):
@@ -90,14 +91,24 @@ func succeed(note SlotNote, s cluster.Slot) SlotNote {
 // descends reports whether a new primary's slot goes back to the one known
 // before: it was a mirror, or an original, with our marker, a copy of the
 // server's own, or the directory is one seen earlier. Any other was made by
-// somebody else.
-func (c *cycle) descends(note SlotNote, s cluster.Slot) bool {
+// somebody else. before is the note before the promotion.
+func (c *cycle) descends(before, note SlotNote, s cluster.Slot) bool {
 	seen := s.Incarnation.Birth.OK && contains(note.Ancestors, s.Incarnation)
 	copied := s.Synced || note.Failover && s.Failover && c.m.Standbys[c.lead.primary].SyncSlots
 	if !seen && !copied && !c.ours(s) {
 		return false
 	}
-	return (note.Plugin == "" || note.Plugin == s.Plugin) && (note.Database == "" || s.Database == "" || note.Database == s.Database)
+	renamed := before.witnessed(s.Incarnation) || s.Marker != nil && before.witnessed(s.Marker.Source)
+	return (note.Plugin == "" || note.Plugin == s.Plugin) &&
+		(note.Database == "" || s.Database == "" || note.Database == s.Database || renamed)
+}
+
+// witnessed: it is the very slot that was read under this name, here or on an earlier
+// primary. That it, or a mirror of it, is in another database now means that this was
+// renamed: one that is dropped takes its slots along, on standbys too.
+func (n SlotNote) witnessed(one cluster.Incarnation) bool {
+	same := func(known cluster.Incarnation) bool { return exactlySame(one, known) }
+	return one.Birth.OK && (same(n.Incarnation) || slices.ContainsFunc(n.Ancestors, same))
 }
 
 func (c *cycle) recreated(t *tracked, old SlotNote) SlotNote {

@@ -71,3 +71,33 @@ func TestSlotOfARenamedDatabaseIsTheSame(t *testing.T) {
 		}
 	}
 }
+
+// It may be renamed in the last moment before its primary dies: the mirrors are renamed
+// as well, and know whose they are.
+func TestDatabaseRenamedBeforeAPromotion(t *testing.T) {
+	for _, born := range []bool{true, false} {
+		w := settled(t)
+		note := w.memory.Slots["app"]
+		if !born {
+			note.Incarnation.Birth = cluster.None[time.Time]()
+			w.memory.Slots["app"] = note
+			for _, node := range []string{"b", "c"} {
+				app(w, node).Marker.Source.Birth = cluster.None[time.Time]()
+			}
+		}
+		for _, node := range []string{"b", "c"} {
+			app(w, node).Database = "bazaar"
+		}
+		made := app(w, "c").Incarnation
+		w.promote("b")
+		w.turn()
+		if w.has(CondSlotRecreated) == born {
+			t.Errorf("birth times %t: conditions %v", born, w.conditions)
+		}
+		w.turns(2)
+		w.mustBe(t, "app", "c", Safe, "")
+		if kept := w.memory.Slots["app"]; born && (kept.Database != "bazaar" || kept.Before != note.HighestF || app(w, "c").Incarnation != made) {
+			t.Errorf("what is remembered of it is %+v", kept)
+		}
+	}
+}
