@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"github.com/slotkeeper/slotkeeper/cluster"
 	"github.com/slotkeeper/slotkeeper/cluster/etcd"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/config"
 	"github.com/slotkeeper/slotkeeper/cmd/internal/output"
+	"github.com/slotkeeper/slotkeeper/controller/plan"
 	"github.com/slotkeeper/slotkeeper/primary"
 )
 
@@ -21,7 +23,8 @@ func newUninstallCommand() *cobra.Command {
 		Short: "Remove everything of slotkeeper's from every node and from etcd",
 		Long: `Stop every slotkeeper run first. Leads, then removes all mirrors and holds, the
 markers on the slots of the primary (the slots stay), the fences, and the
-ledger. It lists what it removed and what it could not; then the ledger stays
+ledger. A slot of a new primary that was not protected before its promotion goes
+too, and that is said. It lists what it removed and what it could not; then the ledger stays
 too, and the command can be run again. The extension, its files and data_dir
 are left: DROP EXTENSION slotkeeper, and remove the others by hand.
 
@@ -57,6 +60,7 @@ type removal struct {
 
 type uninstaller struct {
 	config *config.Config
+	known  plan.Plan // what a controller would do now
 	code   int
 	done   []removal
 }
@@ -83,6 +87,9 @@ func (u *uninstaller) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer closeAll(peers)
+	if err := u.judge(ctx, t, peers); err != nil {
+		return err
+	}
 	u.nodes(ctx, t, peers)
 	if u.code != exitOK {
 		u.note("", "ledger", false, "kept, because something is left above; run the command again")
@@ -93,6 +100,27 @@ func (u *uninstaller) run(cmd *cobra.Command) error {
 	}
 	u.note("", "ledger", true, "")
 	return nil
+}
+
+// judge has a controller decide, which knows the ledger: where there was a promotion
+// since the last one, some slots of the new primary must not be found by a consumer.
+func (u *uninstaller) judge(ctx context.Context, t *term, peers []*peer) error {
+	var members cluster.Topology
+	for _, p := range peers {
+		members.Members = append(members.Members, p.member)
+	}
+	loop := newController(u.config, seen(members), nil, hclog.NewNullLogger())
+	defer loop.Close()
+	if err := loop.Begin(ctx, t); err != nil {
+		return err
+	}
+	u.known, _ = loop.Plan(ctx)
+	return ctx.Err()
+}
+
+// unproven: such a slot of the primary, which is dropped.
+func (u *uninstaller) unproven(node string, s cluster.Slot) bool {
+	return node == u.known.Primary && s.Marker.Kind == cluster.MarkMirror && u.known.Memory.Slots[s.Name].Unproven
 }
 
 // nodes removes in an order in which nothing that is left is ever unprotected:
@@ -171,7 +199,7 @@ func (u *uninstaller) own(ctx context.Context, t *term, p *peer) {
 	var incarnations []cluster.Incarnation
 	at := map[string]*cluster.Slot{}
 	for i, s := range p.read.Slots {
-		if s.Marker != nil && s.Marker.Scope == u.config.Scope && s.Marker.Kind == cluster.MarkMirror && s.Invalidated == "" {
+		if s.Marker != nil && s.Marker.Scope == u.config.Scope && s.Marker.Kind == cluster.MarkMirror && s.Invalidated == "" && !u.unproven(p.member.Name, s) {
 			names, incarnations = append(names, s.Name), append(incarnations, s.Incarnation)
 			at[s.Name] = &p.read.Slots[i]
 		}
@@ -198,7 +226,7 @@ func (u *uninstaller) own(ctx context.Context, t *term, p *peer) {
 
 func (u *uninstaller) drop(ctx context.Context, t *term, p *peer, kinds []cluster.MarkerKind) {
 	var names []string
-	what := map[string]cluster.MarkerKind{}
+	what, lost := map[string]cluster.MarkerKind{}, map[string]bool{}
 	for _, s := range p.read.Slots {
 		if s.Marker == nil || s.Marker.Scope != u.config.Scope {
 			continue
@@ -207,6 +235,7 @@ func (u *uninstaller) drop(ctx context.Context, t *term, p *peer, kinds []cluste
 			if s.Marker.Kind == kind {
 				names = append(names, s.Name)
 				what[s.Name] = kind
+				lost[s.Name] = u.unproven(p.member.Name, s)
 			}
 		}
 	}
@@ -222,6 +251,9 @@ func (u *uninstaller) drop(ctx context.Context, t *term, p *peer, kinds []cluste
 		text := fmt.Sprintf("%s %s", what[row.Name], row.Name)
 		switch row.Code {
 		case cluster.CodeDropped:
+			if lost[row.Name] {
+				row.Detail = "it was not protected when this node was promoted: its consumer must know that rows are missing, and start anew"
+			}
 			u.note(p.member.Name, text, true, row.Detail)
 		case cluster.CodeUnchanged: // it went by itself since it was read
 		default:
