@@ -83,3 +83,41 @@ func TestUnselectedMirrorThatWasNotHeldDoesNotOutliveThePromotion(t *testing.T) 
 		}
 	}
 }
+
+// Its slot is dropped and made again, as a copy of one that is behind: a consumer that
+// finds the mirror of the earlier one after a promotion would miss what lies between.
+func TestUnselectedMirrorOfAnEarlierSlotGoes(t *testing.T) {
+	w := settled(t)
+	w.createSlot("other")
+	w.turns(3)
+	w.policy.Exclude = []Match{{Name: "app"}}
+	w.turns(2)
+	w.createSlot("app")
+	w.turn()
+	if app(w, "b") != nil || app(w, "c") != nil || app(w, "a") == nil {
+		t.Errorf("app on a %+v, on b %+v, on c %+v, conditions %v", app(w, "a"), app(w, "b"), app(w, "c"), w.conditions)
+	}
+	w.mustBe(t, "other", "b", Safe, "")
+}
+
+// After a promotion the slot is another directory by nature, and the mirrors of other
+// standbys stay.
+func TestUnselectedMirrorStaysAfterAPromotion(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		w := settled(t)
+		w.createSlot("other")
+		w.turns(3)
+		exclude := []Match{{Name: "app"}}
+		if before {
+			w.policy.Exclude = exclude
+			w.turns(2)
+		}
+		w.promote("b")
+		w.turns(3)
+		w.policy.Exclude = exclude
+		w.turns(3)
+		if app(w, "b") == nil || app(w, "c") == nil {
+			t.Errorf("unselected before %t: app on b %+v, on c %+v, conditions %v", before, app(w, "b"), app(w, "c"), w.conditions)
+		}
+	}
+}

@@ -81,6 +81,31 @@ func TestUnselectedMirrorIsNotLeftUnprotected(t *testing.T) {
 	}
 }
 
+// The slot is dropped and made again meanwhile, as a copy of one that is behind: the
+// mirror of the earlier one goes, for it is past what a consumer of this one needs.
+func TestUnselectedMirrorOfAnEarlierSlotGoes(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, harness.Options{Settings: harness.Still()})
+	s.Exec(s.A, "CREATE TABLE t (id int)")
+	s.Logical(s.A, "cdc", "behind")
+	const all, less = `slots: {include: [{name: "*"}]}`, `slots: {include: [{name: "behind"}]}`
+	s.Run(all)
+	s.Exec(s.A, "INSERT INTO t VALUES (1)")
+	s.Get(s.A, "cdc")
+	s.Mirrored("cdc", s.B)
+	s.Reload(all, less)
+	s.Condition(plan.CondMirrorUnselected)
+	s.Exec(s.A, "SELECT pg_drop_replication_slot('cdc')")
+	s.Exec(s.A, "SELECT pg_copy_logical_replication_slot('behind', 'cdc')")
+	want := s.Peek(s.A, "cdc")
+	s.Wait("the mirror of the earlier slot to be gone", func() (bool, string) { return !s.Has(s.B, "cdc"), "it is there" })
+	s.Logged("is of an earlier slot")
+	s.Reload(less, all)
+	s.Safe([]string{"cdc", "behind"})
+	s.FailOver(s.B)
+	s.Same(s.Get(s.B, "cdc"), want)
+}
+
 // only wants the status to show these slots and no others, and the standby to
 // have those mirrors.
 func only(s *harness.Scene, shown, there []string) {
