@@ -28,7 +28,8 @@ func newVerifyCommand() *cobra.Command {
 is not invalidated, that its WAL is there, and that decoding from its
 restart_lsn becomes consistent before its confirmed_flush_lsn, so that nothing
 would be left out. It consumes nothing and disturbs nobody; a slot that is in
-use is said to be. Needs neither the daemon nor etcd.
+use is said to be. Needs neither the daemon nor etcd: after a promotion it names
+the slots at which no controller has looked since.
 
 Ends with 0 when a consumer could go on at every slot, 3 when not, 4 when there
 is no primary or it does not answer.`,
@@ -79,6 +80,7 @@ type verifiedSlot struct {
 	Confirmed cluster.Opt[cluster.LSN] `json:"confirmed_flush_lsn"`
 	ActivePID int32                    `json:"active_pid"`
 	Problem   string                   `json:"problem"`
+	Unjudged  bool                     `json:"unjudged"` // it is marked as a mirror still: no controller has looked at it since the promotion
 }
 
 func (v verification) exitCode() int {
@@ -167,6 +169,7 @@ func walkSlot(ctx context.Context, p *peer, s cluster.Slot) verifiedSlot {
 	v := verifiedSlot{
 		Name: s.Name, Database: s.Database, Plugin: s.Plugin,
 		Restart: s.Restart, Confirmed: s.Confirmed, ActivePID: s.ActivePID,
+		Unjudged: s.Marker != nil && s.Marker.Kind == cluster.MarkMirror,
 	}
 	at, ok := s.Position()
 	switch {
@@ -196,6 +199,7 @@ func walkSlot(ctx context.Context, p *peer, s cluster.Slot) verifiedSlot {
 }
 
 func verifyResult(v verification) output.Result {
+	var unjudged []string
 	r := output.Result{Document: v, Header: []string{"slot", "database", "usable", "way", "restart_lsn", "confirmed_flush_lsn", "in use", "problem"}}
 	for _, s := range v.Slots {
 		usable, inUse := "no", "no"
@@ -205,11 +209,18 @@ func verifyResult(v verification) output.Result {
 		case s.Usable:
 			usable = "yes"
 		}
+		if s.Unjudged {
+			unjudged = append(unjudged, s.Name)
+		}
 		if s.ActivePID != 0 {
 			inUse = fmt.Sprintf("by %d", s.ActivePID)
 		}
 		r.Rows = append(r.Rows, []string{s.Name, s.Database, usable, s.Way, optional(s.Restart, cluster.LSN.String), optional(s.Confirmed, cluster.LSN.String), inUse, s.Problem})
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("primary %s, %s", v.Primary, counted(len(v.Slots), "slot")))
+	if len(unjudged) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("marked as mirrors still: %s. No controller has looked at them since the promotion: whether they were protected before it stands in the ledger only. Where no daemon does it, \"slotkeeper sync\" drops those that were not",
+			strings.Join(unjudged, ", ")))
+	}
 	return r
 }

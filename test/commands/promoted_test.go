@@ -2,6 +2,7 @@ package commands
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/slotkeeper/slotkeeper/controller/plan"
@@ -44,14 +45,18 @@ func TestUninstallLeavesNoUnprovenSlot(t *testing.T) {
 	}
 }
 
-// sync may be the only cycle that there is: it says at once what it has dropped, and a
+// verify does not know the ledger, and says so. sync may be the only cycle that there is: it says at once what it has dropped, and a
 // controller that begins later says it too.
 func TestSyncSaysWhatDidNotComeThrough(t *testing.T) {
 	t.Parallel()
 	s := unproven(t)
+	s.want(0, "verify", "marked as mirrors still: behind, cdc.", `"slotkeeper sync" drops those that were not`)
 	s.want(4, "sync", "slot_missing (cdc)", "was not protected before the promotion, and is dropped")
 	if got := s.slots(s.B); slices.Contains(got, "cdc") {
 		t.Errorf("b has %v", got)
+	}
+	if r := s.want(0, "verify", "behind"); strings.Contains(r.Stdout, "marked as mirrors") {
+		t.Errorf("verify says %s", r.Stdout)
 	}
 	s.Run()
 	s.Condition(plan.CondSlotMissing)
