@@ -116,7 +116,11 @@ func TestMovedMirrorDoesNotOutliveThePromotion(t *testing.T) {
 		w := settled(t)
 		before(w)
 		w.promote("b")
-		w.turns(2)
+		w.turn()
+		if said := w.condition(CondSlotMissing); said == nil || !strings.Contains(said.Message, "it was last seen at 0/30000") {
+			t.Errorf("%s: of the cycle that drops it: %+v", name, said)
+		}
+		w.turn()
 		if w.primary() != w.servers["b"] || w.primary().slots["app"] != nil || !w.has(CondSlotMissing) {
 			t.Errorf("%s: app on b is %+v, conditions %v", name, w.primary().slots["app"], w.conditions)
 		}

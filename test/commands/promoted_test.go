@@ -51,7 +51,7 @@ func TestSyncSaysWhatDidNotComeThrough(t *testing.T) {
 	t.Parallel()
 	s := unproven(t)
 	s.want(0, "verify", "marked as mirrors still: behind, cdc.", `"slotkeeper sync" drops those that were not`)
-	s.want(4, "sync", "slot_missing (cdc)", "was not protected before the promotion, and is dropped")
+	s.want(4, "sync", "slot_missing (cdc)", "its mirror there was not protected and is dropped: it was last seen at")
 	if got := s.slots(s.B); slices.Contains(got, "cdc") {
 		t.Errorf("b has %v", got)
 	}
