@@ -2,6 +2,7 @@ package patroni
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -92,7 +93,7 @@ func (s *Source) View(ctx context.Context) (View, error) {
 func (s *Source) Topology(ctx context.Context) (cluster.Topology, error) {
 	view, err := s.View(ctx)
 	if err == nil && len(view.Members) == 0 {
-		err = fmt.Errorf("Patroni has no members of this scope: is it Patroni's own, and the namespace too?")
+		err = errors.New("no members of this scope in Patroni's keys: are scope and namespace those that Patroni has?")
 	}
 	return view.Topology(), err
 }
