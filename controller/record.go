@@ -211,7 +211,7 @@ func (c *Controller) rememberFirst(ctx context.Context, mem plan.Memory) error {
 		return err
 	}
 	texts := map[string][]byte{}
-	if mem.Server != c.memory.Server {
+	if !mem.Server.Same(c.memory.Server) {
 		// The cluster's part says that this promotion, or start, has been judged: what that
 		// found must be known with it.
 		if texts, err = status.PositionParts(mem, c.deps.Now(), nil); err != nil {

@@ -207,6 +207,14 @@ func (u *uninstaller) own(ctx context.Context, t *term, p *peer) {
 	if p.read.Node.InRecovery || len(names) == 0 || !u.leads(t, p) {
 		return
 	}
+	if u.known.Primary != p.member.Name {
+		u.fail(p.member.Name, fmt.Sprintf("slots %q", names), exitNotSafe,
+			"marked as mirrors on a node that takes writes and is not known to be the only primary: whether they were protected cannot be told; see slotkeeper status, and run the command again")
+		for _, s := range at {
+			s.Marker = nil // neither dropped nor its consumer's
+		}
+		return
+	}
 	rows, err := primary.Mark(ctx, p.session, u.fence(t, p), names, incarnations)
 	if err != nil {
 		u.fail(p.member.Name, fmt.Sprintf("slots %q", names), exitUnknown, explain(err))

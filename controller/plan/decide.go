@@ -156,8 +156,7 @@ func (c *cycle) succession() {
 func (m *Memory) serves(now Server) (restarted bool) {
 	was := m.Server
 	restarted = !now.Started.Equal(was.Started)
-	same := now.Primary == was.Primary && now.Timeline == was.Timeline && !restarted
-	m.Steady = cluster.Some(same && m.Steady.Or(true))
+	m.Steady = cluster.Some(now.Same(was) && m.Steady.Or(true))
 	m.Server = now
 	return restarted
 }

@@ -57,6 +57,11 @@ type Server struct {
 	Started  time.Time        `json:"started"`
 }
 
+// Same reports whether it is one and the same life.
+func (s Server) Same(other Server) bool {
+	return s.Primary == other.Primary && s.Timeline == other.Timeline && s.Started.Equal(other.Started)
+}
+
 // Kept is a read of one slot on the primary that is not applied everywhere yet.
 type Kept struct {
 	Position   cluster.Position

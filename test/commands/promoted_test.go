@@ -45,8 +45,20 @@ func TestUninstallLeavesNoUnprovenSlot(t *testing.T) {
 	}
 }
 
-// verify does not know the ledger, and says so. sync may be the only cycle that there is: it says at once what it has dropped, and a
-// controller that begins later says it too.
+// Of two nodes that take writes nothing can be judged: it stays as it is.
+func TestUninstallJudgesNothingOfTwoPrimaries(t *testing.T) {
+	t.Parallel()
+	s := begin(t, 1)
+	s.StopDaemon()
+	s.OK(s.B.Promote(s.Ctx))
+	r := s.want(3, "uninstall -o tsv", "is not known to be the only primary", "kept, because something is left above")
+	if s.Text(s.B, "SELECT (marker).kind FROM slotkeeper.slots() WHERE name = 'cdc'") != "mirror" {
+		t.Errorf("b's slot is a mirror no more: %s", r.Stdout)
+	}
+}
+
+// verify does not know the ledger, and says so. sync may be the only cycle that there
+// is: it says at once what it has dropped, and a controller that begins later says it too.
 func TestSyncSaysWhatDidNotComeThrough(t *testing.T) {
 	t.Parallel()
 	s := unproven(t)
